@@ -351,16 +351,10 @@ def _raw_ranges(ranges: Iterable[tuple[File, int, Memory]]) -> list[tuple[_core.
         raise TypeError("each range is (File, offset_bytes, memory), of files that a context opened") from None
 
 
-def load(name: FileName, device: str = "auto", **options: Unpack[TransferOptions]) -> Buffer:
+def load(context: Context, name: FileName, **options: Unpack[TransferOptions]) -> Buffer:
     """The whole file in a new device buffer. Wrap it without a copy: numpy.asarray(buffer) on the host device,
     cupy.asarray(buffer) or torch.as_tensor(buffer, device="cuda") on a GPU. Raises Error for an empty file, and
     `end_of_file` for one that gives fewer bytes than it had when it was opened."""
-    with Context(device) as context:
-        return load_by(context, name, **options)
-
-
-def load_by(context: Context, name: FileName, **options: Unpack[TransferOptions]) -> Buffer:
-    """load(), into memory of a context that is there."""
     with context.open(name) as file:
         if not file.size_bytes:
             raise Error(operation="load", file=file.name, cause="it is empty", advice="copy or download it again")
@@ -371,9 +365,7 @@ def load_by(context: Context, name: FileName, **options: Unpack[TransferOptions]
         return buffer
 
 
-def save(name: FileName, memory: Memory, device: str = "auto", **options: Unpack[TransferOptions]) -> Outcome:
-    """Writes memory to a new file, which appears under its name only when whole; replaces an older one. A Buffer is
-    written by its own context; `device` is for memory of others."""
-    context = Context._of(memory) if isinstance(memory, Buffer) else Context(device)
-    with context, context.create(name, durable=bool(options.get("durable"))) as file:
+def save(context: Context, name: FileName, memory: Memory, **options: Unpack[TransferOptions]) -> Outcome:
+    """Writes memory to a new file, which appears under its name only when whole; replaces an older one."""
+    with context.create(name, durable=bool(options.get("durable"))) as file:
         return file.write(memory, **options)

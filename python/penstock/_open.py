@@ -306,7 +306,7 @@ def load(  # noqa: PLR0913 - one keyword a choice
     _need_device("load", name, device)
     if format is None and dtype is None and _is_plain(_place(name, "open")):
         _need_no_arrays(shape=shape, offset_bytes=offset_bytes or None, names=names, like=like)
-        return _api.load(name, device, **options) if context is None else _api.load_by(context, name, **options)
+        return _api.load(context or shared_context(device), name, **options)
     with open(
         name, device=device, context=context, format=format, dtype=dtype, shape=shape, offset_bytes=offset_bytes
     ) as file:
@@ -360,7 +360,8 @@ def save(  # noqa: PLR0913 - one keyword a choice
         if isinstance(data, Mapping):
             raise ValueError(_no_format(_place(name, "create")))
         memory = data.as_bytes() if isinstance(data, Array) else data
-        return _api.save(name, memory, device, durable=durable, **options)
+        holder = Context._of(memory) if isinstance(memory, _api.Buffer) else shared_context(device)
+        return _api.save(holder, name, memory, durable=durable, **options)
     arrays = data if isinstance(data, Mapping) else {"data": data}
     with create(name, context=context or _context_of(arrays, device), format=format, durable=durable) as file:
         for attribute, value in (attributes or {}).items():

@@ -7,6 +7,7 @@ than to skip); what the host must decode is said in the evidence.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from penstock import _core
@@ -14,6 +15,7 @@ from penstock._arrays.array import Array, product
 from penstock._arrays.as_number import Unread
 from penstock._arrays.dtype import DType
 from penstock._arrays.selection import is_list, select
+from penstock._error import Error
 from penstock.formats.attributes import Attributes
 from penstock.formats.model import DatasetInfo, Extent
 from penstock.formats.reading.request import Request, request, user_shape
@@ -35,12 +37,12 @@ class Dataset(Unread):
     """A dataset of an open DataFile. Keep the file open while reading. Two are equal that are the same dataset of the
     same open file; all other comparison is a TypeError, because its elements were not read."""
 
-    def __init__(self, file: FileState, name: str) -> None:
+    def __init__(self, file: FileState, name: str, known: DatasetInfo | None = None) -> None:
         self._file = file
         self.name = name
-        self._known: DatasetInfo | None = None
-        self._was_read = False
-        self._reader: _core.SmallReader | Literal[False] | None = None  # None: not made yet; False: there is none
+        self._known = known
+        self._looked = 0  # how often a reader of small parts was looked for
+        self._reader: _core.SmallReader | None = None
         self._native: DType  # of what it reads
         self._rows: KnownRows | Literal[False] | None = None  # as _reader
 
@@ -168,12 +170,15 @@ class Dataset(Unread):
         Returns `out`, or a new Array; of text of variable length, lists and references a HostArray, on every device.
         Raises TypeError and ValueError when `out` does not fit, Error when the bytes cannot be had.
         """
-        if out is None and stream is None and progress is None and not options:
+        is_plain = stream is None and progress is None and not options
+        if is_plain and out is None:
             small = self._small(selection)
             if small is not None:
                 return small
+        if is_plain and type(out).__module__ == "numpy" and self._small_into(selection, out):
+            return out
         wanted = self._request(selection, out)
-        rows = None if stream is not None or progress is not None or options else self._some_rows(wanted)
+        rows = self._some_rows(wanted) if is_plain else None
         return self._read(wanted, stream, progress, options) if rows is None else rows
 
     def _read(
@@ -186,10 +191,8 @@ class Dataset(Unread):
 
     def _small(self, selection: Any) -> Array | None:
         """A small read, or None: all else is left to the other reads."""
-        reader = self._reader
-        if reader is None:
-            reader = self._small_reader()
-        if reader is False or self._file.context._open is None:
+        reader = self._reader or self._small_reader()
+        if reader is None or self._file.context._open is None:
             return None
         found = reader.read(selection)
         if found is False and self._file.lend(reader):
@@ -204,14 +207,35 @@ class Dataset(Unread):
             self._rows = self._file.known_rows(wanted.info) or False
         return self._file.read_rows(self._rows, wanted) if self._rows else None
 
-    def _small_reader(self) -> _core.SmallReader | Literal[False]:
-        """From the second read on: after the first there need not be another."""
-        if not self._was_read:
-            self._was_read = True
+    def _small_into(self, selection: Any, out: Any) -> bool:
+        """A small read into an array of NumPy, or False."""
+        reader = self._reader or self._small_reader()
+        if reader is None or self._file.context._open is None or out.dtype != self._plain:
             return False
-        self._native = self.info.dtype.native
-        self._reader = self._file.small_reader(self.info) or False
+        found = reader.read_into(selection, out)
+        if found is False and self._file.lend(reader):
+            found = reader.read_into(selection, out)
+        return found is True
+
+    def _small_reader(self) -> _core.SmallReader | None:
+        """Made at the first read where that takes less than planning it, else at the second: after the first there need
+        not be another."""
+        if self._looked == 2:  # there is none
+            return None
+        self._looked += 1
+        try:
+            info = self.info
+            self._reader = self._file.small_reader(info, first=self._looked == 1)
+        except (Error, KeyError, ValueError):
+            return None
+        if self._reader is not None:
+            self._native = info.dtype.native
         return self._reader
+
+    @cached_property
+    def _plain(self) -> Any:
+        """Its type as NumPy has it."""
+        return self._native.dtype
 
     @overload
     def start_read(

@@ -59,13 +59,13 @@ class Group(Mapping[str, "Entry"]):
         if self._file.is_group(whole):  # a file may have thousands: going through all names for each is quadratic
             return cast("Entry", Group(self._file, whole.strip("/")))
         try:
-            self._file.info(whole)
+            info = self._file.info(whole)
         except KeyError:
             inside = whole.strip("/") + "/"
             if any(one.lstrip("/").startswith(inside) for one in self._file.names()):
                 return cast("Entry", Group(self._file, whole.strip("/")))
             raise
-        return cast("Entry", Dataset(self._file, whole))
+        return cast("Entry", Dataset(self._file, whole, info))
 
     def _led_to(self, reference: Reference) -> Entry:
         if not reference:

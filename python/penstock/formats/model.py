@@ -126,6 +126,9 @@ class Watch(NamedTuple):
     modified_ns: int | None = None
 
 
+# (file offset, bytes, filters that it did not go through) of the chunk at this place in the grid of chunks, in the
+# watched file; None: it is not simply there.
+ChunkLookup = Callable[[Sequence[int]], "tuple[int, int, int] | None"]
 # Bytes of a box of one dataset, decoded on the host by the format's library: C order, stored dtype.
 HostDecoder = Callable[[str, Box], bytes | bytearray | memoryview]
 
@@ -179,6 +182,14 @@ class Container(ABC):
 
     def watch(self, name: str) -> Watch | None:
         """What must stay as it is for `table` to say the same of the dataset again. None: only `table` can tell."""
+        return None
+
+    def place(self, name: str) -> int | None:
+        """Where all elements lie in the watched file, one after the other. None: `table` tells more."""
+        return None
+
+    def lookup(self, name: str) -> ChunkLookup | None:
+        """Finds one encoded chunk, where that takes no table of all of them. None: `table` tells."""
         return None
 
     def hindrance(self, name: str) -> str:

@@ -140,12 +140,13 @@ class FileState:
             raise incomplete(self.name, job.plan.gaps[0])
         return self._start(job, options, lambda _: take(results), background)
 
-    def small_reader(self, info: DatasetInfo) -> _core.SmallReader | None:
-        """Of one dataset; None where all its reads are to be transfers."""
-        if self.writable:
+    def small_reader(self, info: DatasetInfo, first: bool) -> _core.SmallReader | None:
+        """Of one dataset; None where all its reads are to be transfers. `first`: where its first one is."""
+        device_decodes = self._decode == "gpu" or self._mover.decoder is not None
+        if self.writable or (info.filters and device_decodes):
             return None
         with self._source.data() as source:
-            return small.reader_of(self._mover, source, info, self._tally)
+            return small.reader_of(self._mover, source, info, self._tally, first)
 
     def lend(self, reader: _core.SmallReader) -> bool:
         """Opens the file for a small reader. False: there is no room for it now."""

@@ -223,6 +223,6 @@ def test_too_little_memory_is_no_damage_and_no_error_of_python(tmp_path: Path, m
         for owner, name in ((_core, "decode_chunks"), (Hdf5, "decode")):
             monkeypatch.setattr(owner, name, fails)
             with pytest.raises(ps.Error, match="packed") as told:
-                file["packed"][...]
+                file["packed"].read(..., strict=False)  # with options it is no small read
             assert told.value.code == "out_of_memory"
             monkeypatch.setattr(Mover, "pipeline", lambda *_: "")

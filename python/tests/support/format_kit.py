@@ -111,13 +111,15 @@ def check_selections(file: penstock.DataFile, name: str, expected: np.ndarray) -
 
 
 def check_reads_only_what_is_wanted(path: Path, name: str, index: Any, file_bytes: int) -> None:
-    """The engine read as many bytes as the ranges have, and those are those of the extents."""
+    """As many bytes were read as the ranges have, and those are those of the extents, or less: a small read leaves out
+    the gaps that a plan reads."""
     with penstock.open(path, device="host") as file:
         dataset = file[name]
         planned = sum(extent.bytes for extent in dataset.extents(index))
         dataset.read(index)
         evidence = file.evidence()
-    assert sum(share["bytes"] for share in evidence["paths"]) == planned == evidence["formats"]["range_bytes"]
+    read = sum(share["bytes"] for share in evidence["paths"])
+    assert evidence["formats"]["requested_bytes"] <= read == evidence["formats"]["range_bytes"] <= planned
     assert planned <= file_bytes
 
 

@@ -11,6 +11,7 @@ namespace penstock::data {
 namespace {
 
 constexpr std::int64_t kLastNumber = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kMostSpanned = 4096;  // chunks between the first and the last element of a box
 
 using Numbers = std::array<std::int64_t, kMostDimensions>;
 
@@ -18,7 +19,8 @@ using Numbers = std::array<std::int64_t, kMostDimensions>;
 struct ChunkPart {
     std::size_t dimensions = 0;
     Numbers count{};
-    Numbers in_chunk{}, in_box{};           // of the first element
+    std::int64_t in_chunk = 0;  // of the first element, from the chunk's first
+    Numbers in_box{};           // of the first element
     Numbers chunk_stride{}, box_stride{};
 };
 
@@ -57,9 +59,9 @@ bool add_runs(const ChunkPart& part, std::uint64_t offset, std::uint64_t item_by
     const auto [elements, outer] = inner_run(part);
     Numbers at{};
     do {
-        std::int64_t in_chunk = 0, in_box = 0;
+        std::int64_t in_chunk = part.in_chunk, in_box = 0;
         for (std::size_t axis = 0; axis < part.dimensions; ++axis) {
-            in_chunk += (part.in_chunk[axis] + at[axis]) * part.chunk_stride[axis];
+            in_chunk += at[axis] * part.chunk_stride[axis];
             in_box += (part.in_box[axis] + at[axis]) * part.box_stride[axis];
         }
         const auto bytes_of = [&](std::int64_t count) { return static_cast<std::uint64_t>(count) * item_bytes; };
@@ -125,30 +127,36 @@ bool Layout::add_chunk(const ElementBox& box, std::span<const std::int64_t> at, 
     ChunkPart part;
     part.dimensions = dimensions();
     std::int64_t cell = 0, chunk_stride = 1, box_stride = 1;
-    for (std::size_t axis = 0; axis < part.dimensions; ++axis) cell = cell * grid_[axis] + at[axis];
-    std::uint64_t offset = 0;
-    if (!find(cell, offset)) return false;
     for (std::size_t axis = part.dimensions; axis-- > 0;) {
-        const std::int64_t chunk = stored_.chunk_shape[axis], origin = at[axis] * chunk;
+        const std::int64_t chunk = stored_.chunk_shape[axis], origin = at[axis] * chunk, step = box.step[axis];
         const std::int64_t extent = stored_.edge_cut ? std::min(chunk, stored_.shape[axis] - origin) : chunk;
-        const std::int64_t low = std::max(box.start[axis], origin);
-        part.count[axis] = std::min(box.start[axis] + box.count[axis], origin + extent) - low;
-        part.in_chunk[axis] = low - origin;
-        part.in_box[axis] = low - box.start[axis];
-        part.chunk_stride[axis] = chunk_stride;
+        const std::int64_t behind = origin - box.start[axis];  // the chunk's first element, from the box's first
+        const std::int64_t first = behind <= 0 ? 0 : (behind + step - 1) / step;
+        const std::int64_t end = std::min(box.count[axis], (behind + extent - 1) / step + 1);
+        if (first >= end) return true;  // the box steps over it
+        part.count[axis] = end - first;
+        part.in_chunk += (first * step - behind) * chunk_stride;
+        part.in_box[axis] = first;
+        part.chunk_stride[axis] = chunk_stride * step;
         part.box_stride[axis] = box_stride;
         chunk_stride *= extent;
         box_stride *= box.count[axis];
     }
-    return add_runs(part, offset, stored_.item_bytes, found);
+    for (std::size_t axis = 0; axis < part.dimensions; ++axis) cell = cell * grid_[axis] + at[axis];
+    std::uint64_t offset = 0;
+    return find(cell, offset) && add_runs(part, offset, stored_.item_bytes, found);
 }
 
 bool Layout::runs(const ElementBox& box, Runs& found) const noexcept {
     Numbers first{}, counts{}, at{}, cell{};
+    std::int64_t spanned = 1;
     for (std::size_t axis = 0; axis < dimensions(); ++axis) {
         const std::int64_t chunk = stored_.chunk_shape[axis];
         first[axis] = box.start[axis] / chunk;
-        counts[axis] = (box.start[axis] + box.count[axis] - 1) / chunk - first[axis] + 1;
+        const std::int64_t last = box.start[axis] + (box.count[axis] - 1) * box.step[axis];
+        counts[axis] = last / chunk - first[axis] + 1;
+        if (counts[axis] > kMostSpanned / spanned) return false;
+        spanned *= counts[axis];
     }
     do {
         for (std::size_t axis = 0; axis < dimensions(); ++axis) cell[axis] = first[axis] + at[axis];

@@ -17,10 +17,12 @@ namespace penstock::data {
 inline constexpr std::size_t kMostDimensions = 16;
 inline constexpr std::size_t kMostRuns = 64;  // of one box; more are worth a table
 
-// `count` elements in each dimension, from `start` on.
+// `count` elements in each dimension, from `start` on, `step` apart (at least 1).
 struct ElementBox {
+    ElementBox() { step.fill(1); }
     std::array<std::int64_t, kMostDimensions> start{};
     std::array<std::int64_t, kMostDimensions> count{};
+    std::array<std::int64_t, kMostDimensions> step;
 };
 
 // Bytes that continue each other in the file and in the memory of the box.
@@ -60,7 +62,7 @@ class Layout {
     std::size_t dimensions() const noexcept { return stored_.shape.size(); }
     std::int64_t extent(std::size_t axis) const noexcept { return stored_.shape[axis]; }
     std::uint64_t item_bytes() const noexcept { return stored_.item_bytes; }
-    // False: a chunk of the box is not stored, or the box has more than kMostRuns runs.
+    // False: a chunk of the box is not stored, or the box has more than kMostRuns runs, or spans too many chunks.
     // Requires: the box lies in the dataset and is not empty.
     bool runs(const ElementBox& box, Runs& found) const noexcept;
 

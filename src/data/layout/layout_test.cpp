@@ -35,13 +35,16 @@ class Maker {
             const auto at = static_cast<std::size_t>(axis);
             made.box.start[at] = one_of(0, 1) == 0 ? 0 : one_of(0, extent - 1);
             const std::int64_t left = extent - made.box.start[at];
-            made.box.count[at] = one_of(0, 1) == 0 ? left : one_of(1, left);
+            made.box.step[at] = one_of(0, 2) == 0 ? one_of(1, 5) : 1;
+            const std::int64_t most_steps = (left - 1) / made.box.step[at] + 1;
+            made.box.count[at] = one_of(0, 1) == 0 ? most_steps : one_of(1, most_steps);
         }
         const bool dense = one_of(0, 1) == 1;
         for (std::int64_t cell = 0; cell < cells; ++cell) {
             if (!dense && one_of(0, 5) == 0) continue;
             stored.cells.push_back(cell);
-            stored.offsets.push_back(static_cast<std::uint64_t>(one_of(0, 3)) * 100'000 + 10'000 * stored.cells.size());
+            const auto far = static_cast<std::uint64_t>(one_of(0, 3)) * 1'000'000'000;  // no two chunks touch
+            stored.offsets.push_back(far + 10'000 * stored.cells.size());
         }
         return made;
     }
@@ -62,7 +65,8 @@ std::map<std::uint64_t, std::uint64_t> bytes_by_element(const Case& given) {
     for (std::uint64_t number = 0;; ++number) {
         std::int64_t cell = 0, inside = 0;
         for (std::size_t axis = 0; axis < dimensions; ++axis) {
-            const std::int64_t chunk = stored.chunk_shape[axis], element = given.box.start[axis] + at[axis];
+            const std::int64_t chunk = stored.chunk_shape[axis];
+            const std::int64_t element = given.box.start[axis] + at[axis] * given.box.step[axis];
             const std::int64_t origin = element / chunk * chunk;
             const std::int64_t extent = stored.edge_cut ? std::min(chunk, stored.shape[axis] - origin) : chunk;
             cell = cell * ((stored.shape[axis] + chunk - 1) / chunk) + element / chunk;

@@ -17,8 +17,8 @@ namespace penstock::device {
 namespace {
 
 constexpr std::uint64_t kHeapBytes = 64 * kKiB;
-constexpr std::uint64_t kHugePages = 4 * kMiB;
 constexpr std::size_t kPageBytes = 4096;
+constexpr std::uint64_t kHugeBytes = 2 * kMiB;  // of a large page
 
 std::uint64_t half_of_machine_memory() noexcept {
     const long pages = ::sysconf(_SC_PHYS_PAGES);
@@ -35,6 +35,23 @@ Error allocation_error(MemoryKind kind, std::uint64_t bytes, const std::string& 
                  "release buffers or ask for less");
 }
 
+// A mapping whose large pages are whole, so that its first use takes one fault for 2 MiB and not 512. Where the system
+// has no large pages to give, it gives small ones.
+void* take_mapping(std::uint64_t bytes) {
+    const std::uint64_t spare = bytes < kHugeBytes ? 0 : kHugeBytes;
+    constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    void* const mapped = ::mmap(nullptr, bytes + spare, PROT_READ | PROT_WRITE, kFlags, -1, 0);
+    if (mapped == MAP_FAILED) return nullptr;
+    if (spare == 0) return mapped;
+    const std::uint64_t before = (kHugeBytes - address(mapped) % kHugeBytes) % kHugeBytes;
+    const std::uint64_t whole = (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+    auto* const memory = static_cast<std::byte*>(mapped) + before;
+    if (before != 0) ::munmap(mapped, before);
+    ::munmap(memory + whole, (bytes + spare + kPageBytes - 1) / kPageBytes * kPageBytes - before - whole);
+    ::madvise(memory, whole, MADV_HUGEPAGE);
+    return memory;
+}
+
 // Returns nullptr and sets errno where there is none.
 void* take_memory(std::uint64_t bytes) {
     if (bytes <= kHeapBytes) {
@@ -45,11 +62,7 @@ void* take_memory(std::uint64_t bytes) {
             return nullptr;
         }
     }
-    void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) return nullptr;
-    // Without huge pages the first touch of 40 MB takes as long as filling them from the page cache.
-    if (bytes >= kHugePages) ::madvise(memory, bytes, MADV_HUGEPAGE);
-    return memory;
+    return take_mapping(bytes);
 }
 
 void give_memory_back(std::byte* memory, std::uint64_t bytes) {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import io
+import os
 from functools import cache
 from typing import Any
 
@@ -15,8 +16,10 @@ import h5py
 import numpy as np
 from h5py import h5d, h5f, h5i, h5p
 
+from penstock._files.descriptor import close_read, read_at
 from penstock.formats.model import Shape
 
+_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _EXTENSIBLE_ARRAY = 4  # H5D_chunk_index_t
 
 
@@ -56,6 +59,21 @@ def place_of(dataset: h5d.DatasetID) -> int | None:
 def user_block_of(dataset: h5d.DatasetID) -> int:
     """Bytes before the HDF5 part of the file that a dataset lies in."""
     return h5i.get_file_id(dataset).get_create_plist().get_userblock()
+
+
+def begins_the_file(name: str) -> bool:
+    """Whether the HDF5 part begins with the file's first byte: HDF5 looks there first, and a user block is empty then.
+    Asking HDF5 takes longer than opening the dataset."""
+    try:
+        descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return read_at(descriptor, len(_SIGNATURE), 0) == _SIGNATURE
+    except OSError:
+        return False
+    finally:
+        close_read(descriptor)
 
 
 def user_block_left_out(dataset: h5d.DatasetID) -> int:

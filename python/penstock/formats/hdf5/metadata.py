@@ -30,11 +30,19 @@ from penstock.formats.hdf5 import (
 )
 from penstock.formats.hdf5.attributes import StoredAttributes
 from penstock.formats.hdf5.index import ChunkIndex, Filters, all_encoded, read_index
-from penstock.formats.hdf5.library import Misplaced, place_of, user_block_of
-from penstock.formats.hdf5.open import explained, home_of, lists_datasets, name_bytes, names_of, open_dataset
+from penstock.formats.hdf5.library import Misplaced, begins_the_file, place_of, user_block_of
+from penstock.formats.hdf5.open import (
+    dataset_at,
+    explained,
+    home_of,
+    lists_datasets,
+    name_bytes,
+    names_of,
+    open_dataset,
+)
 from penstock.formats.hdf5.stored import Stored, describe
 from penstock.formats.hdf5.values import read_values
-from penstock.formats.model import Box, ChunkTable, Container, DatasetInfo
+from penstock.formats.model import Box, ChunkLookup, ChunkTable, Container, DatasetInfo
 
 _MOST_KEPT = 64  # descriptions, and indexes of chunks
 
@@ -55,6 +63,7 @@ class Metadata(Container):
         self._indexes: OrderedDict[str, ChunkIndex] = OrderedDict()
         self._sources: OrderedDict[str, hdf5_sources.Sources] = OrderedDict()  # of virtual datasets
         self._user_blocks: dict[str, int] = {}  # by file
+        self._opened: dict[str, h5d.DatasetID] = {}  # one that was found, and is not described yet
 
     @abstractmethod
     def _current(self) -> h5f.FileID:
@@ -87,9 +96,15 @@ class Metadata(Container):
         """True: some of the names lie in it. None: they must be looked through to know."""
         if type(self).names is not Metadata.names:  # it hides some
             return None
-        file = self._current()
+        file, path = self._current(), name.strip("/")
+        if path in self._stored:
+            return None
+        dataset = dataset_at(file, path)
+        if dataset is not None:  # it is most often described next
+            self._opened = {path: dataset}
+            return None
         with explained(self.name, names_exist=True):
-            return lists_datasets(file, name.strip("/")) or None
+            return lists_datasets(file, path) or None
 
     def info(self, name: str) -> DatasetInfo:
         return self.stored(name).info
@@ -163,7 +178,7 @@ class Metadata(Container):
         return found
 
     def _found(self, file: h5f.FileID, name: str) -> Stored:
-        dataset = open_dataset(file, self.name, name)
+        dataset = self._opened.pop(name, None) or open_dataset(file, self.name, name)
         self._need_own(dataset, name)
         path = name_bytes(name)
         attributes = StoredAttributes(self.name, lambda: self._object(path), self.hidden_attributes)
@@ -202,12 +217,57 @@ class Metadata(Container):
         offset, home = place_of(stored.dataset), stored.home
         if offset is None:
             return ()
-        if home not in self._user_blocks:  # asking takes longer than all else here
-            self._user_blocks[home] = user_block_of(stored.dataset)
-        if offset < self._user_blocks[home]:
-            cause = f"its data begin at byte {offset}, inside the user block of {self._user_blocks[home]} bytes"
+        block = self._user_block(stored)
+        if offset < block:
+            cause = f"its data begin at byte {offset}, inside the user block of {block} bytes"
             raise damaged(home, cause, stored.info.name)
         return ((offset, prod(stored.info.shape) * stored.info.dtype.itemsize, False),)
+
+    def _user_block(self, stored: Stored) -> int:
+        home = stored.home
+        if home not in self._user_blocks:
+            self._user_blocks[home] = 0 if begins_the_file(home) else user_block_of(stored.dataset)
+        return self._user_blocks[home]
+
+    def _described(self, name: str) -> Stored:
+        """As stored(), for answers that hold while the file is as `watch` says: nothing is looked at again."""
+        return self._stored.get(name) or self.stored(name)
+
+    def place(self, name: str) -> int | None:
+        """None where the dataset has chunks, no space yet, or does not lie whole in the file."""
+        stored = self._described(name)
+        if stored.info.layout != "contiguous" or stored.info.refusal:
+            return None
+        offset = place_of(stored.dataset)
+        if offset is None or offset < self._user_block(stored):
+            return None
+        bytes = prod(stored.info.shape) * stored.info.dtype.itemsize
+        return offset if offset + bytes <= self._watched_bytes(stored.home) else None
+
+    def lookup(self, name: str) -> ChunkLookup | None:
+        """By HDF5's own search. None where some chunks may be unfiltered and no mask tells, or HDF5 may say wrong
+        positions (see library.true_origins), or leave out the user block."""
+        stored = self._described(name)
+        info, rank, dataset = stored.info, stored.rank, stored.dataset
+        if info.layout != "chunked" or any(most is None for most in (info.resizable or ())[1:]):
+            return None
+        if self.skip_checksums or self._user_block(stored):
+            return None
+        chunk, shape, end = info.chunk_shape[:rank], info.shape[:rank], self._watched_bytes(stored.home)
+
+        def find(cell: Sequence[int]) -> tuple[int, int, int] | None:
+            origin = tuple(number * size for number, size in zip(cell[:rank], chunk, strict=True))
+            try:
+                found = dataset.get_chunk_info_by_coord(origin)
+            except (OSError, RuntimeError, ValueError, KeyError):
+                return None
+            beyond = any(at + size > extent for at, size, extent in zip(origin, chunk, shape, strict=True))
+            doubtful = beyond and found.size == info.chunk_bytes
+            if found.byte_offset is None or found.filter_mask or doubtful or found.byte_offset + found.size > end:
+                return None
+            return found.byte_offset, found.size, 0
+
+        return find
 
     def _chunk_table(self, stored: Stored, box: Box) -> ChunkTable:
         rank, index = stored.rank, self._index(stored)

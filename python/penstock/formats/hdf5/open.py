@@ -81,7 +81,7 @@ def open_file(name: str) -> h5f.FileID:
 def close_file(file: h5f.FileID) -> None:
     """Closes the file and all that was opened by it: HDF5 keeps a file open for as long as one of its datasets is, and
     an exception may hold one for long."""
-    for one in h5f.get_obj_ids(file, _OBJECTS):
+    for one in h5f.get_obj_ids(file, _OBJECTS) if h5f.get_obj_count(file, _OBJECTS) else ():
         while one.valid:
             h5i.dec_ref(one)
     with suppress(OSError, RuntimeError):  # what a close tells is of writes, and the file was only read
@@ -144,6 +144,15 @@ def _explain_absence(file: h5f.FileID, file_name: str, name: str, error: KeyErro
     if kind == h5l.TYPE_SOFT:
         cause = f"it is a link to {name_text(target)!r}, which does not exist"
         raise unsupported(file_name, cause, "the program that wrote the file left it so", name)
+
+
+def dataset_at(file: h5f.FileID, name: str) -> h5d.DatasetID | None:
+    """The dataset of that name; None where it is none, or cannot be opened."""
+    try:
+        found = h5o.open(file, name_bytes(name))
+    except (KeyError, OSError, RuntimeError, ValueError):
+        return None
+    return found if isinstance(found, h5d.DatasetID) else None
 
 
 def has(file: h5f.FileID, path: str) -> bool:

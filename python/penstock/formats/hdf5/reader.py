@@ -35,6 +35,7 @@ class Hdf5(Metadata):
         self._stored.clear()
         self._indexes.clear()
         self._sources.clear()
+        self._opened.clear()
         if self._file is not None:
             close_file(self._file)
             self._file = None
@@ -53,7 +54,7 @@ class Hdf5(Metadata):
         return self._stamps[file].bytes
 
     def watch(self, name: str) -> Watch | None:
-        stored = self.stored(name)
+        stored = self._described(name)
         plain = stored.info.layout in ("contiguous", "chunked") and stored.home == self.name
         return Watch(self.name, *self._stamps[self.name]) if plain else None
 

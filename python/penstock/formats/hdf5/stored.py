@@ -75,7 +75,8 @@ def describe(name: str, dataset: h5d.DatasetID, home: str, attributes: Mapping[s
         fill = None if dtype.host_only else _fill_of(create, stored, dtype)
     except UnreadableType as cause:
         dtype, fill, refusal = raw(stored.get_size()), None, str(cause)
-    shape, largest = _extent(dataset.get_space())
+    is_chunked = create.get_layout() == h5d.CHUNKED
+    shape, largest = _extent(dataset, is_chunked)
     layout = _layout(create, shape)
     is_chunked = layout == "chunked"
     why = "its layout has no chunks" if how is None else how.why
@@ -113,8 +114,12 @@ def _layout(create: h5p.PropDCID, shape: Shape | None) -> str:
     return "external" if layout == "contiguous" and create.get_external_count() else layout
 
 
-def _extent(space: h5s.SpaceID) -> tuple[Shape | None, tuple[int | None, ...]]:
+def _extent(dataset: h5d.DatasetID, may_grow: bool) -> tuple[Shape | None, tuple[int | None, ...]]:
     """(shape, largest shape); None for the empty dataspace, which holds no element at all."""
+    plain = None if may_grow else dataset.shape
+    if plain:  # that of an empty dataspace is (), as of a scalar
+        return plain, plain
+    space = dataset.get_space()
     if space.get_simple_extent_type() == h5s.NULL:
         return None, ()
     shape, largest = space.get_simple_extent_dims(), space.get_simple_extent_dims(maxdims=True)

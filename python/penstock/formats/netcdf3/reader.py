@@ -91,6 +91,14 @@ class NetCDF3(Container):
         status = need_same(self.name, self._identity)
         return Watch(self.name, *self._identity, status.st_size, status.st_mtime_ns)
 
+    def place(self, name: str) -> int | None:
+        """None where the variable has records, or is cut short."""
+        variable = self.variable(name)
+        if self.header.is_record(variable):
+            return None
+        end = variable.begin + self.header.row_bytes(variable)
+        return variable.begin if end <= self._file_bytes() else None
+
     def attributes(self, group: str = "") -> Mapping[str, Any]:
         if group not in ("", "/"):
             raise KeyError(f"{self.name}: classic netCDF has no groups, so no {group!r}")

@@ -68,6 +68,9 @@ class NetCDFView(Metadata):
     def stored(self, name: str) -> Stored:
         return super().stored(self._stored_name(name))
 
+    def _described(self, name: str) -> Stored:
+        return super()._described(self._stored_name(name))
+
     def close(self) -> None:
         self._views.clear()
         super().close()

@@ -16,6 +16,7 @@ import numpy as np
 from penstock import _core
 from penstock._error import Error
 from penstock.formats.faults import no_memory
+from penstock.formats.model import Filter
 from penstock.formats.reading.kept import is_little, keys_of
 from penstock.formats.reading.mover import Mover
 from penstock.formats.reading.pieces import Packed, c_strides
@@ -44,8 +45,12 @@ class Limits(NamedTuple):
 
 
 def decoder_of(packed: Packed) -> str:
+    return decoder_name(packed.filters)
+
+
+def decoder_name(filters: Sequence[Filter]) -> str:
     """As evidence says it."""
-    names = dict.fromkeys(_LIBRARIES[one.name] for one in packed.filters if one.name in _LIBRARIES)
+    names = dict.fromkeys(_LIBRARIES[one.name] for one in filters if one.name in _LIBRARIES)
     return f"host by {' and '.join(names) or 'Penstock'}"
 
 

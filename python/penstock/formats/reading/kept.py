@@ -84,5 +84,10 @@ def file_stamp(file: str) -> tuple[int, ...] | None:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
+def may_keep(stamp: tuple[int, ...], chunk_bytes: int) -> bool:
+    """Whether a chunk of which a part was read is to be kept, of a file with this stamp."""
+    return chunk_bytes <= CALL_BYTES and _settled(stamp) is not None
+
+
 def _settled(stamp: tuple[int, ...] | None) -> Hashable | None:
     return None if stamp is None or time.time_ns() - max(stamp[3:]) < _SETTLED_NS else stamp

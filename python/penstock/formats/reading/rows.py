@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,6 +39,8 @@ class RowTally:
     """Sums over the reads of rows of one file: the fields of _core.SmallTally."""
 
     kept_reads, kept_bytes = 0, 0
+    staged_bytes, scratch_peak_bytes, host_copies_bytes = 0, 0, 0  # the host reads to their place
+    decoded: Mapping[str, int] = MappingProxyType({})
 
     def __init__(self) -> None:
         self.reads, self.operations, self.bytes, self.seconds = 0, 0, 0, 0.0
@@ -52,6 +56,10 @@ class RowTally:
             for sample in samples:
                 if len(self._samples) < 64:
                     self._samples.setdefault(sample.bytes, sample)
+
+    @property
+    def requested_bytes(self) -> int:
+        return self.bytes
 
     @property
     def samples(self) -> list[_core.SmallRead]:

@@ -1,16 +1,17 @@
 """Small reads of one dataset, without a plan, a job and a transfer.
 
-`dataset[i : i + 1]` in a loop asks for a few KiB a million times. Where the bytes of a dataset are stored as they are
-read, the native SmallReader finds the ranges of the file and reads them on the calling thread, as the policy would have
-had it done. Where the cores decode chunks, it takes the bytes out of chunks that an earlier read has left decoded. It
-answers None to all else: steps, lists, large boxes, missing chunks, a file that changed, errors. Then the way of all
-reads is taken, so that no error is told in two ways. What must stay true: bytes, shapes and evidence are those of that
-way.
+`dataset[i : i + 1]` in a loop asks for a few KiB a million times; a program that opens a file for one row asks once.
+Where the bytes of a dataset are stored as they are read, the native SmallReader finds the ranges of the file and reads
+them on the calling thread, as the policy would have had it done. Where the cores decode chunks, it takes the bytes out
+of chunks that an earlier read has left decoded, or decodes one there and then. It answers None to all else: lists,
+large boxes, missing chunks, a file that changed, errors. Then the way of all reads is taken, so that no error is told
+in two ways. What must stay true: bytes, shapes and evidence are those of that way.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -20,35 +21,29 @@ from penstock import _core
 from penstock._api import Outcome
 from penstock._evidence import distinct
 from penstock._files.open_files import Lease
-from penstock.formats.model import Box, ChunkTable, Container, DatasetInfo, Watch
-from penstock.formats.reading.kept import file_stamp, key_of
+from penstock.formats.model import Box, ChunkLookup, ChunkTable, Container, DatasetInfo, Watch
+from penstock.formats.reading.cores import decoder_name
+from penstock.formats.reading.kept import file_stamp, key_of, may_keep
 from penstock.formats.reading.mover import Mover
 from penstock.formats.reading.record import Counts
 from penstock.formats.reading.rows import RowTally
 
 _MOST_DIMENSIONS = 16  # of the native reader
+_FEW_CHUNKS = 256  # of a dataset, which its first read may look for: that takes less than planning
+_LOOKED_UP = 4096  # chunks of a dataset that are found one by one
 
 
 def reader_of(
-    mover: Mover, container: Container, info: DatasetInfo, tally: _core.SmallTally
+    mover: Mover, container: Container, info: DatasetInfo, tally: _core.SmallTally, first: bool = False
 ) -> _core.SmallReader | None:
     """None where bytes are neither stored as they are read nor decoded by the cores, or only `table` can tell where
-    they are."""
-    if (
-        info.order != "C"
-        or info.refusal
-        or info.conversion
-        or not 0 < info.ndim <= _MOST_DIMENSIONS
-        or min(info.shape) == 0
-    ):
+    they are; and for a `first` read, which may be the last, where finding all chunks takes longer than a plan."""
+    if info.refusal or info.conversion or not 0 < info.ndim <= _MOST_DIMENSIONS or min(info.shape) == 0:
         return None
     watch = container.watch(info.name)
     if watch is None:
         return None
-    table = container.table(info.name, Box((0,) * info.ndim, info.shape))
-    if table.files != (watch.file,) or table.missing or not len(table.bytes):
-        return None
-    found = _kept_chunks(mover, info, table, watch) if info.filters else _plain_chunks(info, table)
+    found = _found(mover, container, info, (watch, first))
     if found is None:
         return None
     chunks, how = found
@@ -58,22 +53,53 @@ def reader_of(
         "item_bytes": info.dtype.itemsize,
         "swap_bytes": info.dtype.swap_bytes,
         "edge_cut": info.edge_cut,
+        "backwards": info.order != "C",
         "chunks": chunks,
         "find_chunk": how.find,
+        "keep_chunk": how.keep,
+        "pipeline": how.pipeline,
+        "decoder": how.decoder,
         "chunk_bytes": info.chunk_bytes,
     }
     return _core.SmallReader(mover.raw, tally, stored, watch._asdict() | {"changed_ns": how.changed_ns})
 
 
 class _How(NamedTuple):
-    """Where the bytes of chunks come from: from the file, or, decoded before, from `find(number)`."""
+    """Where the bytes of chunks come from: from the file, or decoded. `find(number)` gives one that was decoded before,
+    where one that is not yet lies, or None; `keep(number, chunk)` keeps it."""
 
     find: Callable[[int], Any] | None = None
+    keep: Callable[[int, bytes], None] | None = None
+    pipeline: _core.Pipeline | None = None
+    decoder: str = ""
     changed_ns: int | None = None  # of the file, which must stay
 
 
-def _plain_chunks(info: DatasetInfo, table: ChunkTable) -> tuple[np.ndarray, _How] | None:
-    """Number in the grid and place in the file, a row a chunk; None where a chunk is not simply there."""
+_Found = tuple[np.ndarray, _How] | None
+
+
+def _found(mover: Mover, container: Container, info: DatasetInfo, asked: tuple[Watch, bool]) -> _Found:
+    """Number in the grid and place in the file, a row a chunk, and how they are read."""
+    watch, first = asked
+    if info.chunk_shape == info.shape and not info.filters:
+        offset = container.place(info.name)
+        if offset is not None:
+            return np.array([[0, offset]], np.int64), _How()
+    grid = [-(-extent // chunk) for extent, chunk in zip(info.shape, info.chunk_shape, strict=True)]
+    if info.filters and math.prod(grid) <= _LOOKED_UP:
+        lookup = container.lookup(info.name)
+        if lookup is not None:
+            return _looked_up(mover, info, watch, (lookup, grid))
+    if first and math.prod(grid) > _FEW_CHUNKS:
+        return None
+    table = container.table(info.name, Box((0,) * info.ndim, info.shape))
+    if table.files != (watch.file,) or table.missing or not len(table.bytes):
+        return None
+    return _coded_chunks(mover, info, table, watch) if info.filters else _plain_chunks(info, table)
+
+
+def _plain_chunks(info: DatasetInfo, table: ChunkTable) -> _Found:
+    """None where a chunk is not simply there."""
     if np.asarray(table.encoded, bool).any():
         return None
     chunk = np.array(info.chunk_shape, np.int64)
@@ -89,25 +115,72 @@ def _plain_chunks(info: DatasetInfo, table: ChunkTable) -> tuple[np.ndarray, _Ho
     return np.ascontiguousarray(rows), _How()
 
 
-def _kept_chunks(mover: Mover, info: DatasetInfo, table: ChunkTable, watch: Watch) -> tuple[np.ndarray, _How] | None:
-    """As _plain_chunks, where the cores decode: a chunk that a read has decoded is found by its number."""
-    filters, stamp = info.pipeline, file_stamp(watch.file)
+def _coded_chunks(mover: Mover, info: DatasetInfo, table: ChunkTable, watch: Watch) -> _Found:
+    """As _plain_chunks, where the cores decode."""
     masks = np.zeros(len(table.bytes), np.int64) if table.skipped is None else np.asarray(table.skipped)
     decoded = np.asarray(table.encoded, bool).all() and (masks >= 0).all() and (np.asarray(table.bytes) > 0).all()
     cells = _cells(info, table)
-    if isinstance(filters, str) or info.edge_cut or not mover.emulated or not decoded or cells is None:
-        return None
-    if stamp is None or stamp[:4] != watch[1:]:
+    if not decoded or cells is None:
         return None
     order = np.argsort(cells, kind="stable")
     columns = [np.asarray(column)[order] for column in (table.offset_bytes, table.bytes, masks)]
+    how = _decoding(mover, info, watch, lambda number: tuple(int(column[number]) for column in columns))
+    if how is None:
+        return None
+    places = np.arange(len(order), dtype=np.int64) * info.chunk_bytes
+    return np.column_stack([cells[order], places]), how
+
+
+def _looked_up(mover: Mover, info: DatasetInfo, watch: Watch, chunks: tuple[ChunkLookup, list[int]]) -> _Found:
+    """As _coded_chunks, where each chunk is looked for when it is read."""
+    lookup, grid = chunks
+    known: dict[int, tuple[int, int, int]] = {}
+
+    def where(number: int) -> tuple[int, int, int] | None:
+        found = known.get(number) or lookup(_cell_at(number, grid))
+        if found is not None:
+            known[number] = found
+        return found
+
+    how = _decoding(mover, info, watch, where)
+    if how is None:
+        return None
+    cells = np.arange(math.prod(grid), dtype=np.int64)
+    return np.column_stack([cells, cells * info.chunk_bytes]), how
+
+
+def _cell_at(number: int, grid: list[int]) -> list[int]:
+    cell = []
+    for extent in reversed(grid):
+        number, at = divmod(number, extent)
+        cell.append(at)
+    return cell[::-1]
+
+
+def _decoding(
+    mover: Mover, info: DatasetInfo, watch: Watch, where: Callable[[int], tuple[int, ...] | None]
+) -> _How | None:
+    """`where(number)`: offset, bytes and mask of a chunk."""
+    filters, pipeline, stamp = info.pipeline, mover.pipeline(info), file_stamp(watch.file)
+    if isinstance(filters, str) or isinstance(pipeline, str) or info.edge_cut or not mover.emulated:
+        return None
+    if stamp is None or stamp[:4] != watch[1:]:
+        return None
     file, kind, kept = (watch.file, stamp), (filters, info.chunk_bytes), mover.kept
 
-    def find(number: int) -> np.ndarray | None:
-        return kept.find(key_of(file, kind, [int(column[number]) for column in columns]))
+    def find(number: int) -> Any:
+        place = where(number)
+        if place is None:
+            return None
+        chunk = kept.find(key_of(file, kind, place))
+        return place if chunk is None else chunk
 
-    places = np.arange(len(order), dtype=np.int64) * info.chunk_bytes
-    return np.column_stack([cells[order], places]), _How(find, stamp[4])
+    def keep(number: int, chunk: bytes) -> None:
+        place = where(number)
+        if place is not None and may_keep(stamp, info.chunk_bytes):
+            kept.keep(key_of(file, kind, place), np.frombuffer(chunk, np.uint8))
+
+    return _How(find, keep, pipeline, decoder_name(filters), stamp[4])
 
 
 def _cells(info: DatasetInfo, table: ChunkTable) -> np.ndarray | None:
@@ -134,25 +207,30 @@ def outcome_of(tally: _core.SmallTally | RowTally) -> Outcome | None:
     if not tally.reads:
         return _kept_outcome(tally) if tally.kept_reads else None
     told = [json.loads(sample.evidence_json) for sample in tally.samples]
-    staged = all(one["paths"][0]["host_copies_bytes"] for one in told)
     share = told[0]["paths"][0] | {
         "bytes": tally.bytes,
         "operations": tally.operations,
-        "host_copies_bytes": tally.bytes if staged else 0,
+        "host_copies_bytes": tally.host_copies_bytes,
     }
-    counts = _counts(tally)
     evidence = told[-1] | {
         "paths": [share],
         "plan": "\n".join(distinct(one["plan"] for one in told)),
-        "formats": dict(vars(counts)),
+        "formats": dict(vars(_counts(tally))),
     }
     return Outcome(tally.bytes, tally.seconds, False, "buffered", evidence)
 
 
 def _counts(tally: _core.SmallTally | RowTally) -> Counts:
     counts = Counts(
-        tally.bytes + tally.kept_bytes, range_bytes=tally.bytes, ranges=tally.operations, batches=tally.reads
+        tally.requested_bytes,
+        range_bytes=tally.bytes,
+        ranges=tally.operations,
+        batches=tally.reads,
+        staged_bytes=tally.staged_bytes,
+        scratch_peak_bytes=tally.scratch_peak_bytes,
     )
+    for decoder, bytes in tally.decoded.items():
+        counts.decoded_on_cores(bytes, decoder)
     counts.took_kept(tally.kept_bytes)
     return counts
 

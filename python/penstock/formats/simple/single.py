@@ -121,6 +121,9 @@ class ContiguousFile(Container):
         self._find(name)
         return None if self.identity is None else Watch(self.name, *self.identity)
 
+    def place(self, name: str) -> int | None:
+        return self._find(name)[1]
+
     def attributes(self, group: str = "") -> Mapping[str, Any]:
         if group.strip("/"):
             raise KeyError(f"{self.name} has no group {group!r}")

@@ -1,0 +1,104 @@
+// See chunks.hpp.
+#include "python/core/small/chunks.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+namespace penstock::python {
+namespace {
+
+constexpr std::uint64_t kMostChunkBytes = 4 * kMiB;    // decoded: about 10 ms
+constexpr std::uint64_t kMostTogether = 256 * kKiB;    // of several chunks: more are worth the other cores
+constexpr std::uint64_t kMostStream = 4 * kSmallReadBytes;
+
+}  // namespace
+
+ChunkReads::Found ChunkReads::copy(std::uint64_t from, std::uint64_t bytes, std::byte* to) {
+    while (bytes != 0) {
+        const std::uint64_t inside = from % source_.chunk_bytes;
+        const std::uint64_t part = std::min(bytes, source_.chunk_bytes - inside);
+        const Found found = find(from / source_.chunk_bytes, part == source_.chunk_bytes ? to : nullptr);
+        if (found != Found::here) return found;
+        if (data_ != nullptr) std::memcpy(to, data_ + inside, part);
+        (is_fresh_ ? fresh_bytes_ : kept_bytes_) += part;
+        from += part;
+        to += part;
+        bytes -= part;
+    }
+    return Found::here;
+}
+
+ChunkReads::Found ChunkReads::find(std::uint64_t number, std::byte* whole) {
+    if (data_ != nullptr && number == number_) return Found::here;
+    release();
+    const nb::object found = source_.find(number);
+    if (found.is_none()) return Found::absent;
+    if (PyTuple_CheckExact(found.ptr())) return decode(number, found, whole);
+    if (PyObject_GetBuffer(found.ptr(), &view_, PyBUF_SIMPLE) != 0) throw nb::python_error();
+    borrowed_ = true;
+    is_fresh_ = false;
+    data_ = static_cast<const std::byte*>(view_.buf);
+    number_ = number;
+    return static_cast<std::uint64_t>(view_.len) == source_.chunk_bytes ? Found::here : Found::absent;
+}
+
+ChunkReads::Found ChunkReads::decode(std::uint64_t number, nb::handle place, std::byte* whole) {
+    const auto bytes = nb::cast<std::uint64_t>(place[1]), size = source_.chunk_bytes;
+    if (bytes == 0 || bytes > kMostStream || size > kMostChunkBytes) return Found::absent;
+    if (!streams_.empty() && (streams_.size() + 1) * size > kMostTogether) return Found::absent;
+    if (file_ == nullptr) return Found::not_open;
+    const auto offset = nb::cast<std::uint64_t>(place[0]);
+    const auto skipped = nb::cast<std::uint32_t>(place[2]);
+    const auto& pipeline = nb::cast<const data::Pipeline&>(source_.pipeline);
+    std::byte* into = whole;
+    if (into == nullptr) {
+        PyObject* const chunk = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size));
+        if (chunk == nullptr) throw nb::python_error();
+        made_.push_back({number, nb::steal(chunk)});
+        into = reinterpret_cast<std::byte*>(PyBytes_AS_STRING(chunk));
+    }
+    bool is_whole = false;
+    {
+        const GilReleased release;
+        const auto stream = std::make_unique<std::byte[]>(bytes);
+        data::Scratch scratch;
+        is_whole = read_stream(offset, {stream.get(), bytes}) &&
+                   pipeline.decode({stream.get(), bytes}, skipped, {into, size}, scratch).empty();
+    }
+    if (!is_whole) return Found::absent;
+    streams_.push_back(bytes);
+    data_ = whole == nullptr ? into : nullptr;
+    is_fresh_ = true;
+    number_ = number;
+    return Found::here;
+}
+
+bool ChunkReads::read_stream(std::uint64_t offset, std::span<std::byte> stream) {
+    for (std::uint64_t at = 0; at < stream.size(); at += kSmallReadBytes) {
+        const std::uint64_t some = std::min<std::uint64_t>(kSmallReadBytes, stream.size() - at);
+        auto done = file_->try_small_read({stream.data() + at, some, MemoryKind::system}, offset + at);
+        if (!done) return false;
+        reads_.push_back(std::move(*done));
+    }
+    return true;
+}
+
+void ChunkReads::release() noexcept {
+    if (borrowed_) PyBuffer_Release(&view_);
+    borrowed_ = false;
+    data_ = nullptr;
+}
+
+void ChunkReads::keep() const {
+    for (const Made& one : made_) source_.keep(one.number, one.chunk);
+}
+
+void ChunkReads::count(SmallTally& tally) const {
+    tally.kept_bytes += kept_bytes_;
+    for (const std::uint64_t stream : streams_) tally.add_stream(stream);
+    for (const SmallRead& read : reads_) tally.add(read);
+    if (fresh_bytes_ != 0) tally.decoded[source_.decoder] += fresh_bytes_;
+}
+
+}  // namespace penstock::python

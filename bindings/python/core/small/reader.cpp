@@ -1,0 +1,306 @@
+// Small reads in Python: File.read_small, and SmallReader, which reads small boxes of one dataset.
+//
+// Both answer None where a transfer must be made, and then nothing has happened that counts. Whoever asked starts that
+// transfer, which finds another way or tells the error. So no error is told twice here, and none is lost.
+#include <nanobind/stl/shared_ptr.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <new>
+#include <utility>
+
+#include "data/layout/layout.hpp"
+#include "penstock/box.hpp"
+#include "python/core/int_table.hpp"
+#include "python/core/small/chunks.hpp"
+#include "python/core/small/index.hpp"
+#include "python/core/small/tally.hpp"
+
+namespace penstock::python {
+namespace {
+
+using data::FileRun;
+using data::kMostDimensions;
+using data::Layout;
+
+nb::object read_small(PythonFile& self, nb::handle memory, nb::handle offset_bytes) {
+    std::optional<SmallRead> done;
+    try {
+        const std::uint64_t offset = byte_count("offset_bytes", offset_bytes);
+        const BorrowedMemory borrowed(self.context, memory, BorrowedMemory::Use::write_into);
+        const GilReleased release;
+        done = self.file.try_small_read(borrowed.view(), offset);
+    } catch (const Error&) {
+        return nb::none();
+    }
+    return done ? nb::cast(std::move(*done)) : nb::none();
+}
+
+// What must be true of a file's name for what its format said to hold. Absent: may change.
+struct Watched {
+    std::string name;
+    dev_t device = 0;
+    ino_t inode = 0;
+    std::optional<std::uint64_t> bytes;
+    std::optional<std::int64_t> modified_ns, changed_ns;
+
+    bool holds() const noexcept {
+        struct stat found {};
+        if (::stat(name.c_str(), &found) != 0 || found.st_dev != device || found.st_ino != inode) return false;
+        if (bytes && static_cast<std::uint64_t>(found.st_size) != *bytes) return false;
+        return (!modified_ns || nanoseconds(found.st_mtim) == *modified_ns) &&
+               (!changed_ns || nanoseconds(found.st_ctim) == *changed_ns);
+    }
+    static std::int64_t nanoseconds(const timespec& time) noexcept {
+        return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+    }
+};
+
+class SmallReader {
+    static constexpr std::size_t kMostReads = 16;  // of one box; more are worth a queue
+
+  public:
+    struct Source {
+        Layout layout;
+        std::uint32_t swap_bytes = 0;  // of each word of an element; 0: they are in this machine's order
+        bool backwards = false;        // the dimensions of the file are the other way round
+        Watched watched;
+        ChunkSource chunks{};  // the layout then counts as if decoded chunks lay side by side
+    };
+
+    SmallReader(Context context, std::shared_ptr<SmallTally> tally, Source source)
+        : context_(std::move(context)),
+          emulated_(context_.device().info().emulated),
+          device_index_(context_.device().info().index),
+          tally_(std::move(tally)),
+          source_(std::move(source)),
+          layout_(source_.layout),
+          watched_(source_.watched) {}
+    SmallReader(const SmallReader&) = delete;
+    SmallReader& operator=(const SmallReader&) = delete;
+
+    const std::string& file_name() const noexcept { return watched_.name; }
+
+    // Weakly: whoever bounds the number of open files may close it.
+    void use(const nb::object& file) {
+        PyObject* reference = PyWeakref_NewRef(file.ptr(), nullptr);
+        if (reference == nullptr) throw nb::python_error();
+        file_ = nb::steal(reference);
+    }
+
+    // None: a transfer must be made. False: the file is not open here. Else (buffer, shape, strides).
+    nb::object read(nb::handle index) {
+        Asked asked;
+        data::Runs runs;
+        if (!find(index, asked, runs)) return nb::none();
+        PythonBuffer buffer;
+        const Took took = take(asked, runs.all(), [&] {
+            buffer.owner = context_.allocate(bytes_of(asked));
+            buffer.part = buffer.owner.view();
+            return buffer.part;
+        });
+        return took == Took::all ? answer(std::move(buffer), asked) : told(took);
+    }
+
+    // Into memory of the caller, whose elements are of the type that is read. True, or as read().
+    nb::object read_into(nb::handle index, nb::handle out) {
+        Asked asked;
+        data::Runs runs;
+        if (!emulated_ || source_.backwards || !find(index, asked, runs) || !has_shape(out, asked)) return nb::none();
+        try {
+            need_own_process(context_);
+            const BorrowedMemory borrowed(context_, out, BorrowedMemory::Use::write_into);
+            if (borrowed.view().bytes != bytes_of(asked)) return nb::none();
+            return told(take(asked, runs.all(), [&] { return borrowed.view(); }));
+        } catch (const Error&) {
+            return nb::none();
+        }
+    }
+
+  private:
+    enum class Took { nothing, not_open, all };
+
+    static nb::object told(Took took) {
+        if (took == Took::nothing) return nb::none();
+        return nb::bool_(took == Took::all);
+    }
+
+    std::uint64_t bytes_of(const Asked& asked) const noexcept { return asked.elements * layout_.item_bytes(); }
+
+    // Where the bytes are. False: the box is not a small one, or not simply there.
+    bool find(nb::handle index, Asked& asked, data::Runs& runs) const {
+        if (!tally_->open || !ask(index, layout_, source_.backwards, asked)) return false;
+        if (asked.elements > kSmallReadBytes / layout_.item_bytes()) return false;
+        if (!layout_.runs(asked.box, runs)) return false;
+        return source_.chunks.chunk_bytes != 0 || runs.all().size() <= kMostReads;
+    }
+
+    // `memory` gives the place for the elements, without the GIL.
+    template <typename Memory>
+    Took take(const Asked& asked, std::span<const FileRun> runs, const Memory& memory) {
+        const nb::object held = file_.is_valid() ? file_() : nb::none();
+        const File* const file = held.is_none() ? nullptr : &nb::cast<const PythonFile&>(held).file;
+        const bool coded = source_.chunks.chunk_bytes != 0;
+        if (!coded && file == nullptr) return Took::not_open;
+        MemoryView view;
+        std::array<SmallRead, kMostReads> reads;
+        {
+            const GilReleased release;
+            try {
+                if (!watched_.holds()) return Took::nothing;
+                view = memory();
+                if (!coded && !move(*file, runs, view, reads)) return Took::nothing;
+            } catch (const Error&) {
+                return Took::nothing;
+            } catch (const std::bad_alloc&) {
+                return Took::nothing;
+            }
+        }
+        if (coded) {
+            try {
+                return take_chunks(asked, runs, {file, view});
+            } catch (const Error&) {
+                return Took::nothing;
+            } catch (const std::bad_alloc&) {
+                return Took::nothing;
+            }
+        }
+        for (std::size_t at = 0; at < runs.size(); ++at) tally_->add(reads[at]);
+        ++tally_->reads;
+        tally_->requested_bytes += bytes_of(asked);
+        return Took::all;
+    }
+
+    bool move(const File& file, std::span<const FileRun> runs, const MemoryView& memory,
+              std::array<SmallRead, kMostReads>& reads) const {
+        for (std::size_t at = 0; at < runs.size(); ++at) {
+            const auto one = file.try_small_read(memory.slice(runs[at].memory_offset, runs[at].bytes),
+                                                 runs[at].file_offset);
+            if (!one) return false;
+            reads[at] = *one;
+        }
+        if (source_.swap_bytes != 0) swap(memory);
+        return true;
+    }
+
+    // Out of decoded chunks.
+    Took take_chunks(const Asked& asked, std::span<const FileRun> runs, std::pair<const File*, MemoryView> place) {
+        ChunkReads chunks(source_.chunks, place.first);
+        for (const FileRun& run : runs) {
+            auto* const to = static_cast<std::byte*>(place.second.data) + run.memory_offset;
+            const auto found = chunks.copy(run.file_offset, run.bytes, to);
+            if (found != ChunkReads::Found::here) {
+                return found == ChunkReads::Found::not_open ? Took::not_open : Took::nothing;
+            }
+        }
+        if (chunks.decoded_any()) {
+            if (!watched_.holds()) return Took::nothing;
+            chunks.keep();
+        }
+        if (source_.swap_bytes != 0) swap(place.second);
+        ++(chunks.decoded_any() ? tally_->reads : tally_->kept_reads);
+        tally_->requested_bytes += bytes_of(asked);
+        chunks.count(*tally_);
+        return Took::all;
+    }
+
+    // Whether `out` has the shape of what was asked, in C order.
+    bool has_shape(nb::handle out, const Asked& asked) const {
+        Py_buffer view;
+        if (PyObject_GetBuffer(out.ptr(), &view, PyBUF_CONTIG) != 0) {
+            PyErr_Clear();
+            return false;
+        }
+        int left = 0;
+        bool same = static_cast<std::uint64_t>(view.itemsize) == layout_.item_bytes();
+        for (std::size_t axis = 0; axis < layout_.dimensions(); ++axis) {
+            if (asked.dropped[axis]) continue;
+            same = same && left < view.ndim && view.shape[left] == asked.box.count[axis];
+            ++left;
+        }
+        same = same && left == view.ndim;
+        PyBuffer_Release(&view);
+        return same;
+    }
+
+    void swap(const MemoryView& memory) const {
+        Box words;
+        words.destination = memory.data;
+        words.source = memory.data;
+        words.item_bytes = words.swap_bytes = source_.swap_bytes;
+        words.dimensions = 1;
+        words.extents[0] = memory.bytes / source_.swap_bytes;
+        words.destination_strides[0] = words.source_strides[0] = source_.swap_bytes;
+        context_.copy_boxes({&words, 1}, memory.kind);
+    }
+
+    nb::object answer(PythonBuffer&& buffer, const Asked& asked) const {
+        buffer.context = context_;
+        buffer.emulated = emulated_;
+        buffer.device_index = device_index_;
+        const std::size_t dimensions = layout_.dimensions();
+        std::array<std::int64_t, kMostDimensions> strides{};
+        auto stride = static_cast<std::int64_t>(layout_.item_bytes());
+        for (std::size_t axis = dimensions; axis-- > 0;) {
+            strides[axis] = stride;
+            stride *= asked.box.count[axis];
+        }
+        const bool backwards = source_.backwards;
+        return nb::make_tuple(nb::cast(std::move(buffer)), tuple_of(asked.box.count, asked, dimensions, backwards),
+                              tuple_of(strides, asked, dimensions, backwards));
+    }
+
+    Context context_;
+    bool emulated_;
+    int device_index_;
+    std::shared_ptr<SmallTally> tally_;
+    Source source_;
+    const Layout& layout_;
+    const Watched& watched_;
+    nb::object file_;  // a weak reference
+};
+
+// `chunks`: a table of int64, a row a chunk: its number in the grid, and where it begins.
+std::unique_ptr<SmallReader> reader_of(const Context& context, std::shared_ptr<SmallTally> tally,
+                                       const nb::dict& stored, const nb::dict& watched) {
+    data::Stored described;
+    described.shape = nb::cast<std::vector<std::int64_t>>(stored["shape"]);
+    described.chunk_shape = nb::cast<std::vector<std::int64_t>>(stored["chunk_shape"]);
+    described.item_bytes = nb::cast<std::uint64_t>(stored["item_bytes"]);
+    const auto swap_bytes = nb::cast<std::uint32_t>(stored["swap_bytes"]);
+    described.edge_cut = nb::cast<bool>(stored["edge_cut"]);
+    const IntTable chunks(stored["chunks"], "describe a dataset");
+    for (std::size_t row = 0; row < chunks.rows(); ++row) {
+        described.cells.push_back(static_cast<std::int64_t>(chunks.count(row, 0, "number of the chunk")));
+        described.offsets.push_back(chunks.count(row, 1, "file offset"));
+    }
+    Watched file;
+    file.name = python::file_name(watched["file"], "open");
+    file.device = nb::cast<dev_t>(watched["device"]);
+    file.inode = nb::cast<ino_t>(watched["inode"]);
+    file.bytes = nb::cast<std::optional<std::uint64_t>>(watched["bytes"]);
+    file.modified_ns = nb::cast<std::optional<std::int64_t>>(watched["modified_ns"]);
+    file.changed_ns = nb::cast<std::optional<std::int64_t>>(watched["changed_ns"]);
+    SmallReader::Source source{Layout(std::move(described)), swap_bytes, nb::cast<bool>(stored["backwards"]),
+                               std::move(file)};
+    if (const nb::object find = stored["find_chunk"]; !find.is_none()) {
+        source.chunks = {find, stored["keep_chunk"], stored["pipeline"], nb::cast<std::string>(stored["decoder"]),
+                         nb::cast<std::uint64_t>(stored["chunk_bytes"])};
+    }
+    return std::make_unique<SmallReader>(context, std::move(tally), std::move(source));
+}
+
+}  // namespace
+
+void bind_small_read(nb::module_& module) {
+    bind_tally(module);
+    nb::class_<SmallReader>(module, "SmallReader")
+        .def(nb::new_(&reader_of), nb::arg("context"), nb::arg("tally"), nb::arg("stored"), nb::arg("watched"))
+        .def_prop_ro("file", [](const SmallReader& self) { return text(self.file_name()); })
+        .def("use", &SmallReader::use, nb::arg("file"))
+        .def("read", &SmallReader::read, nb::arg("index").none())
+        .def("read_into", &SmallReader::read_into, nb::arg("index").none(), nb::arg("out"));
+    module.def("read_small", &read_small, nb::arg("file"), nb::arg("memory").none(), nb::arg("offset_bytes").none());
+}
+
+}  // namespace penstock::python
