@@ -1,6 +1,6 @@
 # Precompiled standard headers, for builds that begin with nothing and are thrown away, as those of CI: half of the time
 # of a test's compilation is reading them. Off elsewhere: sources must include what they use, which such a build cannot
-# notice, and ccache keeps nothing of it.
+# notice. Where they are on, ccache keeps nothing unless it is told what went into them, as .ci/run does.
 option(PENSTOCK_PCH "Precompile the standard headers" OFF)
 set(PENSTOCK_PCH_HEADERS
   <algorithm> <array> <atomic> <bit> <cerrno> <chrono> <cmath> <condition_variable> <cstddef> <cstdint> <cstdio>
