@@ -17,9 +17,10 @@ from penstock.formats.model import ChunkTable, DatasetInfo
 from penstock.formats.reading import pieces
 from penstock.formats.reading.pieces import Part
 
-_FEW_CELLS = 1000  # of the grid: all chunks between the first and the last are asked for at once
 _MOST_BLOCKS = 256  # questions to a format about one selection
-_SPARSE = 8  # so many times more cells than are picked from are worth more questions
+_CELLS_A_QUESTION = (
+    256  # of the grid: a question takes as long as to hear of so many more chunks, where those are files
+)
 
 
 def meet(info: DatasetInfo, selection: Selection, table: ChunkTable) -> Part:
@@ -132,8 +133,7 @@ def table_of(info: DatasetInfo, selection: Selection, ask: Callable[[Box], Chunk
     every = 1
     for low, high, size in zip(box.start, box.stop, info.chunk_shape, strict=True):
         every *= (high - 1) // size - low // size + 1
-    between = int(cells[-1] - cells[0]) + 1
-    if every <= _FEW_CELLS or len(starts) > _MOST_BLOCKS or between < _SPARSE * len(cells):
+    if len(starts) > _MOST_BLOCKS or every <= _CELLS_A_QUESTION * len(starts):
         return ask(box)
     tables = []
     for low, high in zip(cells[starts].tolist(), cells[stops].tolist(), strict=True):
