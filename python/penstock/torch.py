@@ -1,6 +1,7 @@
-"""PyTorch tensors from and to safetensors files: drop-in replacements for the functions of `safetensors.torch`.
+"""PyTorch tensors from and to safetensors files, drop-in replacements for the functions of `safetensors.torch`; and the
+samples and batches of penstock.data as tensors.
 
-    from penstock.torch import load_file, save_file
+    from penstock.torch import BatchLoader, Dataset, load_file, save_file
 
 Tensors of one call are views of one buffer, read in one transfer; the memory is freed when the last of them goes
 (safetensors.torch gives each tensor its own, on a GPU). Tensors that share memory, or are not contiguous, can be saved:
@@ -12,7 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 try:
     import torch
@@ -25,8 +26,42 @@ from penstock._arrays.array import Array
 from penstock._arrays.dtype import DType
 from penstock._open import create, open as open_file
 from penstock._shared import shared_context
+from penstock.data import BatchLoader as _BatchLoader, Samples, Source
 
-__all__ = ["load", "load_file", "save_file"]
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from penstock.data import BatchOptions
+
+__all__ = ["BatchLoader", "Dataset", "load", "load_file", "save_file"]
+
+
+class TensorSamples(Samples):
+    """`Dataset`, map-style for torch.utils.data.DataLoader: penstock.data.Samples, as tensors on the files' device.
+
+    With `__getitems__` a DataLoader gets all samples of a batch by one read. Its workers open the files anew."""
+
+    def _of(self, found: dict[str, Array]) -> Any:
+        tensors = {name: tensor_of(array) for name, array in found.items()}
+        return tensors if self._named else tensors[""]
+
+
+class TensorLoader(_BatchLoader):
+    """`BatchLoader`: penstock.data.BatchLoader, whose batches are tensors on the files' device. It takes the place of a
+    DataLoader with workers: threads read ahead, and nothing is copied between processes."""
+
+    def __init__(
+        self,
+        samples: TensorSamples | Source | Mapping[str, Source],
+        batch_size: int,
+        **options: Unpack[BatchOptions],
+    ) -> None:
+        """Options: as of penstock.data.BatchLoader."""
+        tensors = samples if isinstance(samples, TensorSamples) else TensorSamples(samples)
+        super().__init__(tensors, batch_size, **options)
+
+
+Dataset, BatchLoader = TensorSamples, TensorLoader
 
 
 def load_file(filename: str | os.PathLike[str], device: str | int | torch.device = "cpu") -> dict[str, torch.Tensor]:

@@ -67,7 +67,8 @@ LAYERS_OF_PYTHON = {
     ],
     "formats": ["penstock.formats", "penstock.formats.*"],
     "open": [
-        "penstock._open", "penstock.gpu", "penstock.gpu.*", "penstock.torch", "penstock.xarray", "penstock.xarray.*",
+        "penstock._open", "penstock.data", "penstock.gpu", "penstock.gpu.*", "penstock.torch", "penstock.xarray",
+        "penstock.xarray.*",
         "penstock.zarr_store",
     ],
     "hmatrix": ["penstock.hmatrix", "penstock.hmatrix.*"],

@@ -1,0 +1,225 @@
+"""Samples and batches: each sample once an epoch, in an order that seed and epoch give, from files of every format."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import multiprocessing
+import os
+import pickle
+import sys
+import threading
+import time
+import types
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import penstock
+from penstock.data import BatchLoader, Samples
+
+ROWS = 50
+
+
+def rows(first: int = 0, count: int = ROWS) -> np.ndarray:
+    return (np.arange(count)[:, None] + first + np.zeros((1, 3))).astype("float32")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    made = tmp_path_factory.mktemp("batches")
+    penstock.save(made / "a.h5", {"x": rows(), "y": np.arange(ROWS)}, "host")
+    penstock.save(made / "b.zarr", {"x": rows(ROWS)}, "host")
+    np.save(made / "c.npy", rows(2 * ROWS, 7))
+    return {name[0]: made / name for name in ("a.h5", "b.zarr", "c.npy")}
+
+
+@pytest.fixture
+def opened(files: dict[str, Path]) -> Any:
+    handles = {name: penstock.open(path, device="host") for name, path in files.items()}
+    yield {"a": handles["a"]["x"], "y": handles["a"]["y"], "b": handles["b"]["x"], "c": handles["c"]["data"]}
+    for handle in handles.values():
+        handle.close()
+
+
+def numbers_of(batches: Any) -> list[list[int]]:
+    return [np.asarray(batch)[:, 0].astype(int).tolist() for batch in batches]
+
+
+def test_samples_are_the_rows_of_all_datasets(opened: Any) -> None:
+    samples = Samples([opened["a"], opened["b"], opened["c"]])
+    assert len(samples) == 107
+    assert [float(np.asarray(samples[at])[0]) for at in (0, 49, 50, 106, -1)] == [0, 49, 50, 106, 106]
+    wanted = [106, 3, 60, 3, -50, 100]
+    assert np.asarray(samples.batch(wanted))[:, 0].tolist() == [106, 3, 60, 3, 57, 100]
+    assert [float(np.asarray(one)[0]) for one in samples.__getitems__([55, 2])] == [55, 2]
+    assert samples.batch([]).shape == (0, 3)
+    for wrong in ([107], [-108, 3]):
+        with pytest.raises(IndexError, match="out of bounds"):
+            samples.batch(wrong)
+    with pytest.raises(IndexError, match="index 107 is out of bounds for 107 samples"):
+        samples[107]
+
+
+def test_columns_keep_together(opened: Any) -> None:
+    samples = Samples({"x": opened["a"], "y": opened["y"]})
+    for batch in BatchLoader(samples, 8):
+        assert np.array_equal(np.asarray(batch["x"])[:, 0], np.asarray(batch["y"]))
+    one = samples.__getitems__([7, 9])[1]
+    assert int(one["y"]) == 9
+
+
+def test_datasets_that_do_not_fit_are_refused(opened: Any) -> None:
+    with pytest.raises(ValueError, match=r"rows of dataset '.*y' are \(\) of int64, those of '.*x' \(3,\) of float32"):
+        Samples([opened["a"], opened["y"]])
+    with pytest.raises(ValueError, match="the same length"):
+        Samples({"x": opened["a"], "z": opened["c"]})
+    with pytest.raises(TypeError, match="taken from a Dataset"):
+        Samples([])
+    with pytest.raises(TypeError, match="samples of 'x' are taken from a Dataset"):
+        Samples({"x": [np.zeros(3)]})
+
+
+OPTIONS = st.fixed_dictionaries({"shuffle": st.booleans(), "drop_last": st.booleans(), "ahead": st.integers(1, 3)})
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 70), st.integers(1, 5), st.integers(0, 3), OPTIONS)
+def test_each_sample_comes_once_on_one_rank(
+    files: dict[str, Path], size: int, world: int, epoch: int, options: Any
+) -> None:
+    drop_last = options["drop_last"]
+    with penstock.open(files["a"], device="host") as file:
+        seen: list[int] = []
+        counts = set()
+        for rank in range(world):
+            loader = BatchLoader(file["x"], size, rank=rank, world=world, **options)
+            loader.set_epoch(epoch)
+            batches = numbers_of(loader)
+            assert len(batches) == len(loader)
+            assert all(len(batch) == size for batch in batches[: None if drop_last else -1])
+            counts.add(len(batches))
+            seen += [number for batch in batches for number in batch]
+        assert len(set(seen)) == len(seen)
+        if drop_last:
+            assert len(counts) == 1
+        else:
+            assert sorted(seen) == list(range(ROWS))
+
+
+def test_epochs_differ_and_seeds_say_how(opened: Any) -> None:
+    loader = BatchLoader(opened["a"], 16, seed=3)
+    first, second = numbers_of(loader), numbers_of(loader)
+    assert first != second
+    again = BatchLoader(opened["a"], 16, seed=3)
+    assert [numbers_of(again), numbers_of(again)] == [first, second]
+    assert numbers_of(BatchLoader(opened["a"], 16, seed=4)) != first
+    assert numbers_of(BatchLoader(opened["a"], 16, shuffle=False)) == [
+        [*range(at, min(at + 16, 50))] for at in range(0, 50, 16)
+    ]
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 9))
+def test_a_place_is_taken_up_again(files: dict[str, Path], handed: int) -> None:
+    with penstock.open(files["a"], device="host") as file:
+        whole = BatchLoader(file["x"], 16, seed=3)
+        expected = numbers_of(whole) + numbers_of(whole) + numbers_of(whole)
+        loader = BatchLoader(file["x"], 16, seed=3)
+        found: list[list[int]] = []
+        while len(found) < handed:
+            for batch in loader:
+                found += numbers_of([batch])
+                if len(found) == handed:
+                    break
+        state = pickle.loads(pickle.dumps(loader.state_dict()))
+        other = BatchLoader(file["x"], 16, seed=3)
+        other.load_state_dict(state)
+        while len(found) < len(expected):
+            found += numbers_of(other)
+        assert found == expected
+
+
+def test_a_place_of_another_order_is_refused(opened: Any) -> None:
+    state = BatchLoader(opened["a"], 16, seed=3).state_dict()
+    with pytest.raises(ValueError, match="the place is one of seed=3, this loader has seed=4"):
+        BatchLoader(opened["a"], 16, seed=4).load_state_dict(state)
+
+
+def test_sizes_that_make_no_sense_are_refused(opened: Any) -> None:
+    for wrong in ({"batch_size": 0}, {"batch_size": 1, "ahead": 0}, {"batch_size": 1, "rank": 2, "world": 2}):
+        with pytest.raises(ValueError, match="it must be"):
+            BatchLoader(opened["a"], **wrong)
+    with pytest.raises(TypeError, match="batches have no workers=; there are shuffle, seed"):
+        BatchLoader(opened["a"], 4, workers=3)
+
+
+def test_batches_are_read_ahead_and_no_further(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    batch = Samples.batch
+    monkeypatch.setattr(Samples, "batch", lambda self, numbers: asked.append(len(numbers)) or batch(self, numbers))
+    batches = iter(BatchLoader(opened["a"], 5, ahead=3))
+    next(batches)
+    deadline = time.monotonic() + 10
+    while len(asked) < 3 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.05)
+    assert len(asked) == 3
+    del batches
+    gc.collect()
+    assert not [one for one in threading.enumerate() if one.name.startswith("penstock-batches")]
+
+
+def test_what_a_read_raises_comes_in_place_of_the_batch(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", rows())
+    with penstock.open(tmp_path / "a.npy", device="host") as file:
+        loader = BatchLoader(file["data"], 10, shuffle=False)
+        with (tmp_path / "a.npy").open("r+b") as raw:
+            raw.truncate(128 + 12 * 25)
+        found = iter(loader)
+        next(found), next(found)
+        with pytest.raises(penstock.Error, match=r"a\.npy"):
+            next(found)
+
+
+def _of_child(samples: Samples) -> list[float]:
+    return np.asarray(samples.batch([49, 0]))[:, 0].tolist()
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_other_processes_open_the_files_anew(opened: Any, method: str) -> None:
+    samples = Samples(opened["a"])
+    assert _of_child(samples) == [49, 0]
+    with multiprocessing.get_context(method).Pool(1) as pool:
+        assert pool.apply(_of_child, (samples,)) == [49, 0]
+
+
+def test_a_fork_opens_the_files_anew(opened: Any) -> None:
+    samples = Samples(opened["a"])
+    _of_child(samples)
+    child = os.fork()
+    if not child:
+        os._exit(0 if _of_child(samples) == [49, 0] else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_batches_of_pytorch_share_the_memory(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the DLPack protocol, with NumPy in PyTorch's place."""
+    fake = types.ModuleType("torch")
+    fake.from_dlpack = np.from_dlpack  # type: ignore[attr-defined]
+    fake.float32, fake.int64 = np.float32, np.int64  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "torch", fake)
+    monkeypatch.delitem(sys.modules, "penstock.torch", raising=False)
+    faces = importlib.import_module("penstock.torch")
+    monkeypatch.delitem(sys.modules, "penstock.torch")
+    dataset = faces.Dataset({"x": opened["a"], "y": opened["y"]})
+    assert isinstance(dataset[3]["x"], np.ndarray)
+    assert [int(one["y"]) for one in dataset.__getitems__([5, 2])] == [5, 2]
+    loader = faces.BatchLoader(opened["a"], 20, shuffle=False, drop_last=True)
+    assert [type(batch) for batch in loader] == [np.ndarray] * 2
+    assert numbers_of(faces.BatchLoader(dataset, 50, shuffle=False).__iter__().__next__()[name] for name in "x") == [
+        list(range(50))
+    ]
