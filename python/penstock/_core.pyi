@@ -228,7 +228,7 @@ class Pipeline:
     def chunk_bytes(self) -> int: ...
 
 class Stop:
-    """Ends a decode_chunks that another thread has under way."""
+    """Ends a decode_chunks or an encode_chunks that another thread has under way."""
 
     def stop(self) -> None: ...
 
@@ -251,6 +251,36 @@ def decode_chunks(
     were skipped, and how many boxes are of the chunk where that is not one. `target`: memory, boxes as copy_boxes takes
     them, whose sources lie in the decoded chunk, and the bytes of an item. Returns how many chunks were decoded (all,
     unless the work was stopped or took too long), and the number of a damaged one (or -1) and what is wrong with it."""
+
+class Encoder:
+    """Applies the filters of one dataset to its chunks."""
+
+    @property
+    def chunk_bytes(self) -> int: ...
+    @property
+    def most_bytes(self) -> int:
+        """Of an encoded chunk."""
+
+def encoded_filters() -> list[str]:
+    """Names of the filters that an Encoder of this build may have."""
+
+def make_encoder(filters: Sequence[tuple[str, Sequence[int]]], chunk_bytes: int) -> Encoder:
+    """`filters`: name and values of each, in the order they are applied. Error `unsupported` names what is missing."""
+
+def encode_chunks(
+    context: Context,
+    encoder: Encoder,
+    source: tuple[Any, Any, int],
+    target: tuple[Any, int],
+    swap_bytes: int,
+    fill: bytes,
+    stop: Stop,
+    timeout_s: float | None = None,
+) -> tuple[int, int, str, bytes]:
+    """Encodes chunks on all cores, done on return. `source`: memory, boxes as copy_boxes takes them, whose destinations
+    lie in the chunk, and the bytes of an item; what a box leaves of its chunk is filled with `fill`. `target`: memory,
+    and how far apart the chunks begin in it, at least most_bytes. Returns how many chunks were encoded (all, unless the
+    work was stopped or took too long), the number of one that cannot be (or -1) and why, and all sizes as uint64."""
 
 def fill_boxes(context: Context, destination: Any, table: Any, item: Any) -> None:
     """Repeats `item` (1 to 65536 bytes). Rows of int64: destination offset, extents in items, strides in bytes."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from penstock._arrays.dtype import DType
-    from penstock._options import FileOptions, NewFileOptions, ReadOptions, TransferOptions
+    from penstock._options import FileOptions, LayoutOptions, NewFileOptions, ReadOptions, TransferOptions
     from penstock.formats.datafile import DataFile
     from penstock.formats.model import Container, Format
     from penstock.formats.registry import Several
@@ -344,6 +344,10 @@ def save(  # noqa: PLR0913 - one keyword a choice
     format: str | None = None,
     attributes: Mapping[str, Any] | None = None,
     durable: bool = False,
+    compression: Literal["gzip", "zstd", "lz4"] | None = None,
+    compression_level: int | None = None,
+    shuffle: bool | None = None,
+    chunk_shape: Sequence[int] | None = None,
     **options: Unpack[TransferOptions],
 ) -> Outcome:
     """Writes a new file, which appears under its name only when whole; replaces an older one.
@@ -351,14 +355,20 @@ def save(  # noqa: PLR0913 - one keyword a choice
     `data` is a dict of arrays for HDF5, netCDF, safetensors and Zarr, one array for NPY and format="raw". For a name
     whose suffix is none of a known format it is memory, of which the bytes are written. Arrays are of any library; a
     penstock Array or Buffer is written by its own context, `device` is for those of others. `attributes` are those of
-    the file.
+    the file. `compression` packs the chunks of all arrays, on all cores, in HDF5, netCDF-4 and Zarr; see LayoutOptions
+    for it and what follows. Arrays without dimensions, or without elements, are stored as they are.
     """
     from penstock.formats import registry
 
     _need_device("save", name, device)
+    layout: LayoutOptions = {"compression": compression, "compression_level": compression_level, "shuffle": shuffle}
+    if chunk_shape is not None:
+        layout["chunk_shape"] = chunk_shape
     if format is None and registry.by_suffix(file_name(name, "create")) is None:
         if isinstance(data, Mapping):
             raise ValueError(_no_format(_place(name, "create")))
+        if any(value is not None for value in layout.values()):
+            raise TypeError(f"{name} is of no known format: bytes have no chunks, and are not compressed")
         memory = data.as_bytes() if isinstance(data, Array) else data
         holder = Context._of(memory) if isinstance(memory, _api.Buffer) else shared_context(device)
         return _api.save(holder, name, memory, durable=durable, **options)
@@ -366,7 +376,7 @@ def save(  # noqa: PLR0913 - one keyword a choice
     with create(name, context=context or _context_of(arrays, device), format=format, durable=durable) as file:
         for attribute, value in (attributes or {}).items():
             file.attrs[attribute] = value
-        return file.write_many(arrays, **options).result()
+        return file.write_many(arrays, layout=layout, **options).result()
 
 
 def _context_of(arrays: Mapping[str, Any], device: str) -> Context:

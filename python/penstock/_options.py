@@ -57,6 +57,9 @@ class LayoutOptions(TypedDict, total=False):
     dimensions: Sequence[str] | None  # names, where the format has them
     attributes: Mapping[str, Any]
     shard_shape: Sequence[int] | None  # Zarr: elements of the chunks that share a file; None: a file a chunk
+    compression: Literal["gzip", "zstd", "lz4"] | None  # HDF5, netCDF-4, Zarr: what chunks are packed with
+    compression_level: int | None  # gzip 1 to 9, zstd 1 to 22; None: 4 and 3
+    shuffle: bool | None  # bytes of elements in planes first; None: yes in HDF5 and netCDF-4, no in Zarr
 
 
 class ReadOptions(TransferOptions, total=False):

@@ -66,6 +66,7 @@ NB_MODULE(_core, module) {
     python::bind_row_reader(module);
     python::bind_boxes(module);
     python::bind_decode(module);
+    python::bind_encode(module);
     python::bind_device_cache(module);
     python::bind_dlpack(module);
     module.attr("shared_layout") = python::shared_layout();

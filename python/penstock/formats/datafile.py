@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from penstock._api import Context, Outcome
 from penstock._arrays.dtype import DType
 from penstock._told import Evidence
+from penstock.formats import compression
 from penstock.formats.dataset import Dataset
 from penstock.formats.group import Group
 from penstock.formats.model import NewDataset
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from penstock._options import LayoutOptions, TransferOptions
 
+_PACKING = ("compression", "compression_level", "shuffle")
 _LAYOUT = tuple(one.name for one in fields(NewDataset) if one.name not in ("name", "shape", "dtype"))
 
 
@@ -80,8 +82,8 @@ class DataFile(Group):
         Args:
             shape: elements per dimension.
             dtype: anything DType.of takes.
-            layout: chunk_shape, resizable (largest extents, None: unlimited), dimensions (names), attributes; see
-                LayoutOptions.
+            layout: chunk_shape, resizable (largest extents, None: unlimited), dimensions (names), attributes,
+                compression, compression_level, shuffle; see LayoutOptions.
         """
         return self.create_datasets({name: (shape, dtype, layout)})[name]
 
@@ -91,6 +93,7 @@ class DataFile(Group):
         new = [_new_dataset(name, *description) for name, description in datasets.items()]
         if not self._file.kind.has_shards and any(one.shard_shape is not None for one in new):
             raise TypeError(f"shard_shape is for Zarr; {self.format} has no shards")
+        self._need_compression(new)
         self._file.create(new)
         return {name: Dataset(self._file, name) for name in datasets}
 
@@ -99,13 +102,25 @@ class DataFile(Group):
         self.write_many({name: value}).result()
 
     def write_many(
-        self, values: Mapping[str, Any], *, stream: Any = None, **options: Unpack[TransferOptions]
+        self,
+        values: Mapping[str, Any],
+        *,
+        stream: Any = None,
+        layout: LayoutOptions | None = None,
+        **options: Unpack[TransferOptions],
     ) -> Pending[Outcome]:
-        """Starts writing new datasets in one submission. The values must not change until it is done."""
+        """Starts writing new datasets in one submission. The values must not change until it is done. `layout`: of all
+        of them, as create_dataset takes it; arrays without dimensions, or without elements, are not compressed."""
         handle = stream_handle(stream)
         targets = values_of(values, handle)
-        new = [_new_dataset(name, one.shape, one.dtype.native) for name, one in targets.items()]
+        layouts = {name: _fitting(layout or {}, one.shape) for name, one in targets.items()}
+        new = [_new_dataset(name, one.shape, one.dtype.native, layouts[name]) for name, one in targets.items()]
+        self._need_compression(new)
         return self._file.start_new(new, list(targets.values()), handle, options)
+
+    def _need_compression(self, new: Sequence[NewDataset]) -> None:
+        if not self._file.kind.has_compression and any(one.compression is not None for one in new):
+            raise TypeError(f"compression is for HDF5, netCDF-4 and Zarr; {self.format} has none")
 
     # -- the end
 
@@ -129,6 +144,13 @@ class DataFile(Group):
             self.abandon()
 
 
+def _fitting(layout: Mapping[str, Any], shape: tuple[int, ...]) -> Mapping[str, Any]:
+    """What of a layout for many arrays fits one of this shape."""
+    if 0 not in shape and shape:
+        return layout
+    return {key: value for key, value in layout.items() if key not in ("chunk_shape", *_PACKING)}
+
+
 def _new_dataset(name: str, shape: Sequence[int], dtype: Any, layout: Mapping[str, Any] | None = None) -> NewDataset:
     if isinstance(shape, int):
         shape = (shape,)
@@ -140,4 +162,4 @@ def _new_dataset(name: str, shape: Sequence[int], dtype: Any, layout: Mapping[st
         kind = DType.of(dtype)
     except TypeError as error:
         raise TypeError(f"dataset {name!r}: {error}") from error
-    return NewDataset(name, extents, kind, **(layout or {})).checked()
+    return compression.checked(NewDataset(name, extents, kind, **(layout or {})).checked())

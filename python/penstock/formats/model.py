@@ -83,6 +83,14 @@ class ChunkTable:
     missing: tuple[str, ...] = ()  # why parts of the box read as fill values that were meant to be data
 
 
+class Places(NamedTuple):
+    """Where encoded chunks go: files, and a row for each chunk: which of them, and where in it (int64 [n])."""
+
+    files: tuple[str, ...]
+    file_index: np.ndarray
+    offset_bytes: np.ndarray
+
+
 @dataclass(frozen=True)
 class DatasetInfo:
     """One dataset. `shape` and `chunk_shape` are as stored; with order "F" both are those of the transposed (C order)
@@ -209,6 +217,9 @@ class NewDataset:
     dimensions: tuple[str, ...] | None = None
     attributes: Mapping[str, Any] = field(default_factory=dict)
     shard_shape: Shape | None = None  # Zarr: of the chunks that share a file; None: a file a chunk
+    compression: str | None = None  # a name of compression.NAMES
+    compression_level: int | None = None  # None: the usual one
+    shuffle: bool | None = None  # bytes of the elements in planes before they are compressed; None: as formats do
 
     def checked(self) -> NewDataset:
         """Itself. ValueError of what no format could mean."""
@@ -245,6 +256,15 @@ class Writer(Container):
     def create(self, datasets: Sequence[NewDataset]) -> Sequence[ChunkTable]:
         """Adds datasets, in one go, and says where all of their bytes go (files named as they are now, temporary names
         included). Space is reserved: a full disk shows here."""
+
+    def packing(self, name: str, box: Box) -> tuple[Filter, ...]:
+        """Filters for an Encoder, with their values, that chunks of the box must go through before they get a place;
+        none: `table` tells where elements go as they are. Raises Error where that is so and cannot be done."""
+        return ()
+
+    def place(self, name: str, origin: np.ndarray, sizes: np.ndarray) -> Places:
+        """Gives encoded chunks a place, by their first elements (int64 [n, ndim]) and bytes, in order."""
+        raise AssertionError(f"{self.format} encodes nothing")
 
     @abstractmethod
     def extend(self, name: str, shape: Shape) -> ChunkTable:
@@ -308,6 +328,7 @@ class Format:
     keeps_bytes: bool = False  # names and text need be no UTF-8
     has_groups: bool = True  # else a slash is a character of a name
     has_shards: bool = False  # chunks may share a file
+    has_compression: bool = False  # chunks may be compressed
     always_grows: bool = False  # any dimension of any dataset can
     has_text: bool = False  # elements of raw bytes are characters
     fill_mark: str = ""  # "module:function" that gives the value which marks what is missing, as xarray wants it

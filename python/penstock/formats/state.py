@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock import _core
 from penstock._api import Context, Outcome
@@ -18,7 +18,7 @@ from penstock._arrays.selection import Selection
 from penstock._told import Evidence
 from penstock.formats.attributes import Attributes, Write, need_utf8
 from penstock.formats.faults import incomplete, refused, unknown
-from penstock.formats.model import ChunkTable, DatasetInfo, Extent, NewDataset, Writer
+from penstock.formats.model import ChunkTable, DatasetInfo, Extent, NewDataset, Places, Writer
 from penstock.formats.pending import Pending
 from penstock.formats.reading import objects, rows, small
 from penstock.formats.reading.decoding import check_choice
@@ -29,7 +29,10 @@ from penstock.formats.reading.record import Record
 from penstock.formats.reading.request import Request, read_job, table_of, user_shape
 from penstock.formats.reading.source import MetadataSource, Opened
 from penstock.formats.reading.target import Target, stream_handle
-from penstock.formats.writing import appended, check_kind, table_for, value_of, write_job
+from penstock.formats.writing import appended, check_kind, value_of, way_of, write_job
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 class FileState:
@@ -205,17 +208,25 @@ class FileState:
             infos = [writer.info(one.name) for one in new]
             shapes = [Selection.all_of(user_shape(info)) for info in infos]
             requests = [Request(*each) for each in zip(infos, shapes, targets, strict=True)]
-            job = write_job(self._mover, requests, tables, handle)
+            pairs = zip(requests, tables, strict=True)
+            ways = [way_of(writer, one, table, self._place) for one, table in pairs]
+            job = write_job(self._mover, requests, ways, handle)
         return self._start(job, options, lambda outcome: outcome, True)
 
     def start_write(self, requests: Sequence[Request], stream: Any, options: Mapping[str, Any]) -> Pending[Any]:
         handle = stream_handle(stream)
         with self._source.writer() as writer:
-            tables = [table_for(writer, one) for one in requests]
-            for one, table in zip(requests, tables, strict=True):
-                self._need_own(writer, one.info.name, table.files)
-            job = write_job(self._mover, requests, tables, handle)
+            ways = [way_of(writer, one, None, self._place) for one in requests]
+            for one, way in zip(requests, ways, strict=True):
+                if way.table is not None:
+                    self._need_own(writer, one.info.name, way.table.files)
+            job = write_job(self._mover, requests, ways, handle)
         return self._start(job, options, lambda outcome: outcome, True)
+
+    def _place(self, name: str, origin: np.ndarray, sizes: np.ndarray) -> Places:
+        """Of encoded chunks, as a write comes to them."""
+        with self._source.writer() as writer:
+            return writer.place(name, origin, sizes)
 
     def _need_own(self, writer: Writer, name: str, files: Sequence[str]) -> None:
         """A file says itself where its elements lie, and may name any file: others are written to when asked for."""

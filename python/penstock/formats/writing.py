@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from penstock import _core
 from penstock._arrays.array import c_strides
 from penstock._arrays.selection import Selection
-from penstock.formats.faults import unsupported
-from penstock.formats.model import ChunkTable, DatasetInfo, Writer
+from penstock.formats.compression import is_whole
+from penstock.formats.faults import refused, unsupported
+from penstock.formats.model import ChunkTable, DatasetInfo, Filter, Writer
 from penstock.formats.reading import picked
+from penstock.formats.reading.encoding import Place, encoding_of
 from penstock.formats.reading.execution import Job
 from penstock.formats.reading.mover import Mover
 from penstock.formats.reading.pieces import PIECE_BYTES
@@ -65,16 +67,43 @@ def table_for(writer: Writer, one: Request) -> ChunkTable:
     return find(one.info, selection, lambda box: writer.table(name, box))
 
 
-def write_job(
-    mover: Mover, requests: Sequence[Request], tables: Sequence[ChunkTable], stream: int | None = None
-) -> Job:
-    """The job that writes `out` of each request to its dataset, where the tables say."""
+class Way(NamedTuple):
+    """How a request goes to its file: to the places of a table as it is, or through filters, to places that `place`
+    then gives."""
+
+    table: ChunkTable | None = None
+    filters: tuple[Filter, ...] = ()
+    place: Place | None = None
+
+
+def way_of(writer: Writer, request: Request, table: ChunkTable | None, place: Place) -> Way:
+    """`table`: of a dataset that was just made. Raises Error when the request meets a part of a chunk to be packed."""
+    info = request.info
+    filters = writer.packing(info.name, request.stored.box) if request.bytes else ()
+    if not filters:
+        return Way(table_for(writer, request) if table is None else table)
+    selection, box = request.stored, request.stored.box
+    apart = selection.picks is not None or any(abs(step) != 1 for step in selection.steps)
+    if apart or not is_whole(box.start, box.stop, info.chunk_shape, info.shape):
+        cause = f"its chunks of {info.chunk_shape} are compressed, and the selection has parts of some"
+        raise refused(writer.name, cause, "write whole chunks at a time", info.name)
+    return Way(None, filters, place)
+
+
+def write_job(mover: Mover, requests: Sequence[Request], ways: Sequence[Way], stream: int | None = None) -> Job:
+    """The job that writes `out` of each request to its dataset."""
     plan, targets = BatchPlan(writes=True), []
     numbers: dict[int, int] = {}  # of targets, by memory: parts of one buffer go in one transfer
-    for request, table in zip(requests, tables, strict=True):
+    for request, (table, filters, place) in zip(requests, ways, strict=True):
         value = _checked(mover, request, value_of(request.out, stream))
         one = _relative(request, value)
         if not one.bytes:
+            continue
+        if table is None:
+            assert place is not None
+            number = numbers.setdefault(id(value.memory), len(targets))
+            targets += [value] if number == len(targets) else []
+            plan.add_encoding(encoding_of(wanted_at(one, value, number), filters, place))
             continue
         straight = is_one_range(one, table) and value.is_order(one.info.order) and not one.info.dtype.big_endian
         if value.device != mover.device and not (straight and one.bytes >= PIECE_BYTES):

@@ -1,23 +1,16 @@
 // Decodes many chunks at a time, on all cores, and places the elements that are wanted.
 //
-// The calling thread decodes too. Others help it for the time of the call, so that none is left behind and none is
-// there after fork(). Each decodes into memory of its own and copies boxes out of it; a chunk that is wanted as it is
-// decodes straight to its place. Ensures: after the return nothing is written any more; between two chunks a worker
-// looks whether the work was stopped.
+// Each thread decodes into memory of its own and copies boxes out of it; a chunk that is wanted as it is decodes
+// straight to its place. Ensures: after the return nothing is written any more.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
+#include "data/cores/on_cores.hpp"
 #include "data/decode/pipeline.hpp"
 #include "penstock/box.hpp"
-#include "penstock/types.hpp"
 
 namespace penstock::data {
 
@@ -34,19 +27,8 @@ struct StoredChunk {
     std::size_t boxes = 0;
 };
 
-struct DecodeOptions {
-    unsigned threads = 0;                        // the calling one included; 0: one for each CPU of this process
-    Deadline deadline = Deadline::never();
-    const std::atomic<bool>* stopped = nullptr;  // set by another thread to end the work
-};
-
-struct DecodeResult {
-    std::size_t done = 0;  // chunks; all, unless the work was stopped or one is damaged
-    std::optional<std::pair<std::size_t, std::string>> fault{};  // the first chunk that was found damaged, and how
-};
-
-// Throws std::bad_alloc when there is no memory for a chunk.
-DecodeResult decode_chunks(const Pipeline& pipeline, std::span<const StoredChunk> chunks,
-                           std::span<const PlacedBox> boxes, const DecodeOptions& options);
+// A fault says how a chunk is damaged. Throws std::bad_alloc when there is no memory for a chunk.
+CoreResult decode_chunks(const Pipeline& pipeline, std::span<const StoredChunk> chunks,
+                           std::span<const PlacedBox> boxes, const CoreOptions& options);
 
 }  // namespace penstock::data

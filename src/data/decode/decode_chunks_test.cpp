@@ -45,7 +45,7 @@ struct Rig {
             boxes.push_back({box, whole ? 0 : kItem});
         }
     }
-    DecodeResult decode(const DecodeOptions& options = {}) {
+    CoreResult decode(const CoreOptions& options = {}) {
         return decode_chunks(Pipeline(filters, kChunkBytes), chunks, boxes, options);
     }
 };
@@ -53,7 +53,7 @@ struct Rig {
 TEST(DecodeChunks, whole_chunks_land_where_they_are_wanted_with_any_number_of_threads) {
     for (const unsigned threads : {0u, 1u, 2u, 8u}) {
         Rig rig(true);
-        const DecodeResult result = rig.decode({.threads = threads});
+        const CoreResult result = rig.decode({.threads = threads});
         EXPECT_EQ(result.done, kChunks);
         EXPECT_FALSE(result.fault);
         for (std::size_t i = 0; i < kChunks; ++i) {
@@ -82,7 +82,7 @@ TEST(DecodeChunks, a_damaged_chunk_ends_the_work_and_is_told) {
     rig.stored[7].resize(kChunkBytes / 2);
     rig.chunks[7].bytes = rig.stored[7];
     for (const unsigned threads : {1u, 8u}) {
-        const DecodeResult result = rig.decode({.threads = threads});
+        const CoreResult result = rig.decode({.threads = threads});
         ASSERT_TRUE(result.fault);
         EXPECT_EQ(result.fault->first, 7u);
         EXPECT_FALSE(result.fault->second.empty());

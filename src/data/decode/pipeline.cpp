@@ -12,7 +12,6 @@ namespace penstock::data {
 namespace {
 
 constexpr std::size_t kMostFilters = 32;  // bits of a mask; HDF5 allows as many
-constexpr std::uint64_t kMostChunkBytes = std::uint64_t{1} << 40;
 
 struct Maker {
     const char* name;

@@ -15,6 +15,7 @@
 namespace penstock::data {
 
 inline constexpr std::uint64_t kSlackBytes = 64 * 1024;  // that a codec adds, at most, to what it cannot shorten
+inline constexpr std::uint64_t kMostChunkBytes = std::uint64_t{1} << 40;
 inline constexpr std::uint64_t kAnyRatio = std::numeric_limits<std::uint64_t>::max();
 
 // Memory that a stage keeps between chunks: contexts of a library, buffers. One thread uses it at a time.

@@ -12,8 +12,10 @@ from dataclasses import replace
 
 from h5py import h5p, h5z
 
+from penstock import _core
+from penstock.formats.compression import LEVELS, level_of
 from penstock.formats.faults import unsupported
-from penstock.formats.model import ZLIB, Filter, Recipe
+from penstock.formats.model import ZLIB, DatasetInfo, Filter, NewDataset, Recipe
 
 # Numbers registered with The HDF Group, under the names that the tools of each use.
 _NAMES = {
@@ -85,6 +87,7 @@ _PIPELINE = {
     **{1: "deflate", 2: "shuffle", 3: "fletcher32", 307: "bz2", 32000: "lzf", 32001: "blosc"},
     **{32004: "hdf5-lz4", 32008: "bitshuffle", 32015: "zstd"},
 }
+_NUMBERS = {"zstd": 32015, "lz4": 32004}
 _BLOSC, _SNAPPY = 32001, 3  # value 6 of blosc: what packs inside
 
 
@@ -96,6 +99,33 @@ def pipeline_of(create: h5p.PropDCID) -> tuple[Filter, ...] | str:
     if others:
         return f"only the HDF5 library undoes {', '.join(others)}"
     return tuple(Filter(_PIPELINE[number], tuple(int(one) for one in values)) for number, _, values, _ in filters)
+
+
+def set_filters(create: h5p.PropDCID, new: NewDataset) -> None:
+    """That chunks are to go through. Those of plugins as h5py writes them: a reader needs the plugin, we do not."""
+    if new.compression is None:
+        return
+    if new.shuffle is not False and new.dtype.itemsize > 1:
+        create.set_shuffle()
+    if new.compression == "gzip":
+        create.set_deflate(level_of(new))
+    else:
+        values = (level_of(new),) if new.compression in LEVELS else ()
+        create.set_filter(_NUMBERS[new.compression], h5z.FLAG_OPTIONAL, values)
+
+
+def encoder_of(info: DatasetInfo) -> tuple[Filter, ...]:
+    """What its chunks go through, for an Encoder; nothing where there is none for one of them."""
+    known = _core.encoded_filters()
+    if isinstance(info.pipeline, str) or any(one.name not in known for one in info.pipeline):
+        return ()
+    usual = {"zstd": LEVELS["zstd"][0], "deflate": LEVELS["gzip"][0]}
+    filters = []
+    for name, values in info.pipeline:
+        most = {"zstd": 22, "deflate": 9}.get(name)
+        level = values[0] if most and values and 1 <= values[0] <= most else usual.get(name)
+        filters.append(Filter(name, values if level is None else (level,)))
+    return tuple(filters)
 
 
 def check_available(file: str, dataset: str, create: h5p.PropDCID) -> None:

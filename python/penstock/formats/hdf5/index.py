@@ -88,13 +88,16 @@ class ChunkIndex:
         columns = (cell, self.origin, self.offset_bytes, self.bytes, self.encoded, self.skipped)
         return ChunkIndex(grid, self.chunk_shape, *(column[order] for column in columns))
 
-    def plus(self, cell: np.ndarray, origin: np.ndarray, offset_bytes: np.ndarray, bytes: int) -> ChunkIndex:
-        """With more chunks, stored as they are."""
+    def plus(
+        self, cell: np.ndarray, origin: np.ndarray, offset_bytes: np.ndarray, bytes: int | np.ndarray
+    ) -> ChunkIndex:
+        """With more chunks: stored as they are, all of so many bytes, or encoded, each of its own."""
         if not len(cell):
             return self
         ours = (self.cell, self.origin, self.offset_bytes, self.bytes, self.encoded, self.skipped)
         sizes, zeros = np.full(len(cell), bytes, np.int64), np.zeros(len(cell), np.int64)
-        more = (cell, origin, offset_bytes, sizes, zeros.astype(np.int8), zeros)
+        encoded = np.full(len(cell), 0 if isinstance(bytes, int) else ENCODED, np.int8)
+        more = (cell, origin, offset_bytes, sizes, encoded, zeros)
         columns = [np.concatenate(pair) for pair in zip(ours, more, strict=True)]
         if len(self.cell) and cell.min() < self.cell[-1]:
             order = np.argsort(columns[0], kind="stable")

@@ -15,21 +15,25 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from h5py import h5d, h5f, h5g, h5o, h5p, h5s
 
 from penstock._error import Error
 from penstock._files.descriptor import write_at
+from penstock.formats.compression import chunk_of
 from penstock.formats.faults import refused, unsupported
 from penstock.formats.hdf5.attributes import write_attribute
 from penstock.formats.hdf5.changing.append import InPlace
-from penstock.formats.hdf5.changing.place import Growth, default_chunk, place_chunks
+from penstock.formats.hdf5.changing.place import Growth, default_chunk, grid_of, place_chunks, place_encoded
 from penstock.formats.hdf5.changing.session import NAME, Session, creation_list, group_list, shape_object
 from penstock.formats.hdf5.faults import cause_of
+from penstock.formats.hdf5.filters import encoder_of, set_filters
 from penstock.formats.hdf5.index import no_chunks
 from penstock.formats.hdf5.metadata import Metadata
 from penstock.formats.hdf5.open import explained, name_bytes
+from penstock.formats.hdf5.stored import Stored
 from penstock.formats.hdf5.types import stored_type
-from penstock.formats.model import Box, ChunkTable, DatasetInfo, NewDataset, Shape, Writer
+from penstock.formats.model import Box, ChunkTable, DatasetInfo, Filter, NewDataset, Places, Shape, Writer
 from penstock.formats.new_file import NewFile, need_named
 
 PAGE_BYTES = 4096
@@ -98,11 +102,45 @@ class Hdf5Writer(Metadata, Writer):
         stored = replace(stored, info=replace(info, shape=shape))
         self._stored[name] = stored
         with self._all_or_nothing():
-            self._keep_index(name, place_chunks(self._session, Growth(stored, before), index))
+            if not self._grows_by_packed(stored, before):
+                self._keep_index(name, place_chunks(self._session, Growth(stored, before), index))
             self._in_place.note_extension(self._session, stored)
         first = tuple(low if extent > low else 0 for low, extent in zip(info.shape, shape, strict=True))
         grown = sum(extent > low for low, extent in zip(info.shape, shape, strict=True))
         return self.table(name, Box(first if grown == 1 else (0,) * len(shape), shape))
+
+    def packing(self, name: str, box: Box) -> tuple[Filter, ...]:
+        """Chunks that were never stored are encoded. The others stay where they are, as they are."""
+        stored = self.readable(name)
+        if stored.info.layout != "chunked" or not self._is_packed(stored):
+            return ()
+        rank = stored.rank
+        if len(self._index(stored).meet(Box(box.start[:rank], box.stop[:rank]))):
+            return ()
+        return encoder_of(stored.info)
+
+    def place(self, name: str, origin: np.ndarray, sizes: np.ndarray) -> Places:
+        stored = self.readable(name)
+        with self._all_or_nothing():
+            index = self._index(stored)
+            offsets, index = place_encoded(self._session, stored, index, origin[:, : stored.rank], sizes)
+            self._keep_index(stored.info.name, index)
+        return Places((self._session.path,), np.zeros(len(offsets), np.int64), offsets)
+
+    def _grows_by_packed(self, stored: Stored, before: Shape) -> bool:
+        """Whether all that a dataset grows by is whole chunks, which are encoded when they are written."""
+        shape, chunk = stored.info.shape[: stored.rank], stored.info.chunk_shape[: stored.rank]
+        sides = zip(shape, before, chunk, strict=True)
+        whole = all(old % size == 0 and new % size == 0 for new, old, size in sides if new != old)
+        return whole and self._is_packed(stored) and bool(encoder_of(stored.info))
+
+    def _is_packed(self, stored: Stored) -> bool:
+        """Whether its new chunks go through filters: those of datasets that no reader can see yet. The index of others
+        is changed in place, which changing/append proves for growth by chunks that are stored as they are."""
+        session = self._session
+        if not stored.info.filters or stored.home != session.path:
+            return False
+        return session.old is None or h5o.get_info(stored.dataset).addr + session.old.offset >= session.old.end
 
     def set_attributes(self, name: str, attributes: Mapping[str, Any]) -> None:
         target = self._object(name_bytes(name.strip("/")) or b"/")
@@ -261,6 +299,9 @@ class Hdf5Writer(Metadata, Writer):
         if dataset.get_create_plist().get_layout() == h5d.CHUNKED:
             stored = self.stored(name)
             empty = no_chunks((0,) * len(new.shape), stored.info.chunk_shape)
+            if new.compression is not None:
+                self._keep_index(name, empty.on_grid(grid_of(new.shape, stored.info.chunk_shape[: stored.rank])))
+                return
             self._keep_index(name, place_chunks(self._session, Growth(stored, (0,) * len(new.shape)), empty))
 
     def _decorate(self, dataset: h5d.DatasetID, new: NewDataset) -> None:
@@ -290,6 +331,10 @@ class Hdf5Writer(Metadata, Writer):
         shape_object(create, self.ordered)
         self._set_fill(create, new)
         chunk = new.chunk_shape
+        if new.compression is not None and 0 in (new.resizable or new.shape):
+            new, chunk = replace(new, compression=None), None  # HDF5 has no chunks where there is never an element
+        if chunk is None and new.compression is not None:
+            chunk = chunk_of(new)
         if chunk is None and new.resizable is not None:
             chunk = default_chunk(new.shape, new.resizable, new.dtype.itemsize, PAGE_BYTES)
         if chunk is None:
@@ -301,6 +346,7 @@ class Hdf5Writer(Metadata, Writer):
             create.set_chunk(
                 tuple(size if end is None else max(1, min(size, end)) for size, end in zip(chunk, most, strict=True))
             )
+            set_filters(create, new)
             create.set_alloc_time(h5d.ALLOC_TIME_INCR)  # each chunk gets its space from us, when it is wanted
         return create
 

@@ -30,6 +30,7 @@ from penstock.formats.reading import cores
 from penstock.formats.reading.aside import Aside
 from penstock.formats.reading.kept import file_stamp
 from penstock.formats.reading.mover import Mover
+from penstock.formats.reading.packing import encode
 from penstock.formats.reading.plan import Batch, BatchPlan, Decode
 from penstock.formats.reading.record import Counts, outcome_of
 from penstock.formats.reading.target import Target
@@ -129,9 +130,11 @@ class Execution:
             following = next(coming, None)
             only = len(self._under_way) == 1 and len(self._under_way[0].transfers) == 1
             placed = self._plan.writes or not (batch.moves or batch.unpacks)
-            self.is_one_transfer = following is None and only and placed and not self._plan.decodes
+            rest = self._plan.decodes or self._plan.encodings
+            self.is_one_transfer = following is None and only and placed and not rest
             batch = following
         yield from self._decode_all()
+        yield from self._encode_all()
         while self._under_way:
             yield from self._finish(self._under_way[0])
 
@@ -151,6 +154,32 @@ class Execution:
             self._check_stopped()
             self._decode(decode, left)
             left -= decode.bytes
+
+    def _encode_all(self) -> Steps:
+        """The engine writes one part while the cores encode the next."""
+        for part in [part for whole in self._plan.encodings for part in whole.parts()]:
+            if len(self._under_way) == 2:
+                yield from self._finish(self._under_way[0])
+            yield HostWork(part.bytes)
+            self._check_stopped()
+            made = encode(self._mover, part, self._job.targets[part.target], (self._stop, self._left_s()))
+            if made is None:
+                self._check_stopped()
+                raise self._stopped("timed_out", "the deadline passed")
+            self._counts.encoded_on_cores(part.bytes, part.encoder_name)
+            places = part.place(part.dataset, part.origin, made.sizes)
+            numbers = np.array([self._plan.number_of(name) for name in places.files], np.int64)
+            table = made.rows(places, numbers)
+            slot = _Slot(Batch(staged=table, scratch_bytes=made.scratch.bytes), made.scratch)
+            self._under_way.append(slot)
+            self._counts.take(slot.batch)
+            self._finished_bytes += part.bytes - int(made.sizes.sum())
+            yield from self._send(slot, made.scratch, table)
+            if self._cancelled:
+                self.cancel()
+
+    def _left_s(self) -> float | None:
+        return None if self._deadline == float("inf") else max(0.0, self._deadline - time.monotonic())
 
     def _check_stopped(self) -> None:
         if self._cancelled:
@@ -271,9 +300,7 @@ class Execution:
     def _decode_on_cores(self, slot: _Slot) -> None:
         assert slot.scratch is not None
         for packed, at in slot.batch.unpacks:
-            memory, timeout_s = self._job.targets[packed.target].memory, None
-            if self._deadline != float("inf"):
-                timeout_s = max(0.0, self._deadline - time.monotonic())
+            memory, timeout_s = self._job.targets[packed.target].memory, self._left_s()
             streams = cores.CodedStreams(self._plan.files, packed, slot.scratch, at)
             if not cores.decode(self._mover, streams, memory, cores.Limits(self._stop, timeout_s)):
                 self._check_stopped()

@@ -14,7 +14,7 @@ from penstock import _core
 from penstock._api import Context
 from penstock._error import Error
 from penstock._files.open_files import OpenFiles
-from penstock.formats.model import DatasetInfo, HostDecoder
+from penstock.formats.model import DatasetInfo, Filter, HostDecoder
 from penstock.formats.reading import nvcomp, plan
 from penstock.formats.reading.decoding import DeviceDecoder
 from penstock.formats.reading.kept import KeptChunks
@@ -44,6 +44,7 @@ class Mover:
     device: str = field(init=False)
     _scratch: list[_core.Buffer] = field(default_factory=list)
     _pipelines: OrderedDict[Any, _core.Pipeline | str] = field(default_factory=OrderedDict)
+    _encoders: OrderedDict[Any, _core.Encoder] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -81,6 +82,16 @@ class Mover:
                 while len(self._pipelines) > _PIPELINES:
                     self._pipelines.popitem(last=False)
             return self._pipelines[key]
+
+    def encoder(self, filters: tuple[Filter, ...], chunk_bytes: int) -> _core.Encoder:
+        """What applies the filters on the host's cores."""
+        key = (filters, chunk_bytes)
+        with self._lock:
+            if key not in self._encoders:
+                self._encoders[key] = _core.make_encoder(filters, chunk_bytes)
+            while len(self._encoders) > _PIPELINES:
+                self._encoders.popitem(last=False)
+            return self._encoders[key]
 
     def take_scratch(self, bytes: int, kind: str = "device") -> _core.Buffer:
         with self._lock:

@@ -39,6 +39,7 @@ from penstock._error import Error
 from penstock.formats.model import Box, ChunkTable, DatasetInfo, Extent
 from penstock.formats.reading import picked, pieces
 from penstock.formats.reading.decoding import ON_HOST, Choice
+from penstock.formats.reading.encoding import Encoding
 from penstock.formats.reading.pieces import DIRECT_BYTES, GAP_BYTES, PIECE_BYTES, Packed, Part, Pieces, Wanted
 
 DECODE_BYTES = 64 << 20  # decoded on the host at a time, unless the format wants less
@@ -123,6 +124,7 @@ class BatchPlan:
     decodes: list[Decode] = field(default_factory=list)
     packed: list[Packed] = field(default_factory=list)  # for the device
     coded: list[Packed] = field(default_factory=list)  # for the host's cores
+    encodings: list[Encoding] = field(default_factory=list)  # of a write, by the host's cores
     notes: list[str] = field(default_factory=list)  # for the evidence
     gaps: list[str] = field(default_factory=list)  # data that are not there: for the evidence, and refused in strict
     requested_bytes: int = 0
@@ -137,7 +139,7 @@ class BatchPlan:
             return
         listed = selection.picks is not None
         if len(table.bytes) == 1 and info.chunk_shape == info.shape and not (listed or table.encoded[0]):
-            number = self._number(table.files[int(table.file_index[0])])
+            number = self.number_of(table.files[int(table.file_index[0])])
             self.pieces += pieces.of_one_chunk(wanted, table, number, self.writes)
             return
         part = picked.meet(info, selection, table)
@@ -176,7 +178,7 @@ class BatchPlan:
         """Adds the pieces of chunks that are stored as they are."""
         if len(part.rows) == 0:
             return
-        numbers = np.array([self._number(name) for name in table.files], np.int64)
+        numbers = np.array([self.number_of(name) for name in table.files], np.int64)
         shifted = ChunkTable(
             table.files,
             numbers[np.asarray(table.file_index)],
@@ -191,7 +193,7 @@ class BatchPlan:
         """Chunks that the device decodes, or the host's cores by the pipeline."""
         if not len(part.rows):
             return []
-        numbers = np.array([self._number(name) for name in table.files], np.int64)
+        numbers = np.array([self.number_of(name) for name in table.files], np.int64)
         found = pieces.packed_of(wanted, table, part, pipeline is None)
         return [replace(found, file=numbers[found.file], pipeline=pipeline)]
 
@@ -199,15 +201,20 @@ class BatchPlan:
         """Adds a whole dataset that is one plain range of a file, and is to be one range of memory, at byte `at`. A
         file may hold thousands of those, so that is quick."""
         size = math.prod(info.shape) * info.dtype.itemsize
-        row = (self._number(table.files[int(table.file_index[0])]), int(table.offset_bytes[0]), at, size)
+        row = (self.number_of(table.files[int(table.file_index[0])]), int(table.offset_bytes[0]), at, size)
         self._lines.setdefault((target, info.dtype.swap_bytes), []).append(row)
         self.requested_bytes += size
+
+    def add_encoding(self, encoding: Encoding) -> None:
+        """Adds chunks that are encoded on their way to the file."""
+        self.encodings.append(encoding)
+        self.requested_bytes += encoding.bytes
 
     def _all_pieces(self) -> list[Pieces]:
         lines = self._lines.items()
         return [*self.pieces, *(pieces.of_lines(rows, target, swap) for (target, swap), rows in lines)]
 
-    def _number(self, name: str) -> int:
+    def number_of(self, name: str) -> int:
         if name not in self._numbers:
             self._numbers[name] = len(self.files)
             self.files.append(name)
@@ -287,9 +294,10 @@ class BatchPlan:
 
     @property
     def total_bytes(self) -> int:
-        """Of file ranges and decoded boxes, as far as can be said before near ranges are joined."""
+        """Of file ranges, decoded boxes and chunks to encode, as far as can be said before near ranges are joined."""
         streams = sum(int(one.sizes.sum()) for one in [*self.packed, *self.coded])
-        return sum(one.total_bytes for one in self._all_pieces()) + streams + self.decoded_bytes
+        plain = sum(one.bytes for one in self.encodings)
+        return sum(one.total_bytes for one in self._all_pieces()) + streams + self.decoded_bytes + plain
 
     @property
     def decoded_bytes(self) -> int:

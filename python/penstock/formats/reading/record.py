@@ -41,6 +41,8 @@ class Counts:
     host_decoded_bytes: int = 0
     gpu_decoded_bytes: int = 0  # of whole chunks
     decoders: dict[str, int] = field(default_factory=dict)  # bytes by who decoded them
+    host_encoded_bytes: int = 0  # of elements, before they were compressed
+    encoders: dict[str, int] = field(default_factory=dict)  # those bytes by who encoded them
 
     def decoded_on_host(self, bytes: int, library: str) -> None:
         self.host_decoded_bytes += bytes
@@ -53,6 +55,10 @@ class Counts:
     def took_kept(self, bytes: int) -> None:
         if bytes:
             self._add_decoder(KEPT, bytes)
+
+    def encoded_on_cores(self, bytes: int, encoder: str) -> None:
+        self.host_encoded_bytes += bytes
+        self.encoders[encoder] = self.encoders.get(encoder, 0) + bytes
 
     def decoded_on_device(self, bytes: int, decoder: DeviceDecoder | str) -> None:
         self.gpu_decoded_bytes += bytes
@@ -69,12 +75,14 @@ class Counts:
         self.scratch_peak_bytes = max(self.scratch_peak_bytes, batch.scratch_bytes)
 
     def plus(self, other: Counts) -> Counts:
-        names = [one.name for one in fields(self) if one.name != "decoders"]
+        names = [one.name for one in fields(self) if one.name not in ("decoders", "encoders")]
         sums = {name: getattr(self, name) + getattr(other, name) for name in names}
         sums["scratch_peak_bytes"] = max(self.scratch_peak_bytes, other.scratch_peak_bytes)
-        total = Counts(**sums, decoders=dict(self.decoders))
+        total = Counts(**sums, decoders=dict(self.decoders), encoders=dict(self.encoders))
         for name, bytes in other.decoders.items():
             total._add_decoder(name, bytes)
+        for name, bytes in other.encoders.items():
+            total.encoders[name] = total.encoders.get(name, 0) + bytes
         return total
 
 

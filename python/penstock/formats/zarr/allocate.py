@@ -22,12 +22,13 @@ import numpy as np
 from penstock._error import Error
 from penstock._files.descriptor import close_read, read_at, write_at
 from penstock._files.open_files import with_room
+from penstock.formats.faults import damaged
 from penstock.formats.model import Box, Shape
 from penstock.formats.new_file import reserve
 from penstock.formats.zarr.array import ArrayMeta
 from penstock.formats.zarr.codecs import Sharding
 from penstock.formats.zarr.decode import NOT_STORED
-from penstock.formats.zarr.shard import encode_index
+from penstock.formats.zarr.shard import Indices, encode_index
 
 _ALIGNMENT = 4096
 _WRITE_BYTES = 4 << 20
@@ -89,6 +90,36 @@ def make_shard(path: str, meta: ArrayMeta, used: Sequence[int], older: Older | N
             _copy(descriptor, older, slots)
     except OSError as error:
         raise Error.of(error, "make the shard", path, "check the space of the file system") from error
+    finally:
+        os.close(descriptor)
+
+
+def older_shard(path: str, meta: ArrayMeta) -> Older:
+    """What a shard holds, to be replaced."""
+    sharding = meta.pipeline.sharding
+    assert sharding is not None
+    try:
+        entries = Indices().entries(path, sharding, meta.pipeline.stored_shape(meta.file_chunk))
+    except ValueError as error:
+        raise damaged(path, str(error)) from None
+    stored = np.flatnonzero(entries[:, 0] != NOT_STORED).tolist()
+    chunks = {number: (int(entries[number, 0]), int(entries[number, 1])) for number in stored}
+    wanted = math.prod(sharding.shape) * meta.dtype.itemsize
+    if any(length != wanted for _, length in chunks.values()):
+        raise damaged(path, f"an inner chunk has not the {wanted} bytes of its shape")
+    return Older(path, chunks)
+
+
+def make_packed(path: str, size: int) -> None:
+    """A chunk file for so many encoded bytes; one that was made before, and is not published, is emptied first."""
+    try:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        flags = os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_RDWR | os.O_CLOEXEC
+        descriptor = with_room(lambda: os.open(path, flags, 0o666))
+    except OSError as error:
+        raise Error.of(error, "create", path, "check the folder and its permissions") from error
+    try:
+        reserve(descriptor, path, 0, size)
     finally:
         os.close(descriptor)
 

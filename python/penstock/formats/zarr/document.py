@@ -17,8 +17,10 @@ from typing import Any
 from penstock._arrays.dtype import DType
 from penstock._error import Error
 from penstock._files.open_files import with_room
+from penstock.formats.compression import chunk_of
 from penstock.formats.model import NewDataset, Shape
 from penstock.formats.new_file import sync_file
+from penstock.formats.zarr.packed import packers
 from penstock.formats.zarr.types import type_document
 
 _CHUNK_BYTES = 128 << 20  # of a chunk whose shape is left to us: large enough for storage, small enough for readers
@@ -26,7 +28,7 @@ _CHUNK_BYTES = 128 << 20  # of a chunk whose shape is left to us: large enough f
 
 def array_document(dataset: NewDataset) -> dict[str, Any]:
     """zarr.json of a new array. Raises ValueError where Zarr cannot say it."""
-    chunk = dataset.chunk_shape or _chunk_of(dataset)
+    chunk = dataset.chunk_shape or (_chunk_of(dataset) if dataset.compression is None else chunk_of(dataset))
     if len(chunk) != len(dataset.shape) or any(n < 1 for n in chunk):
         raise ValueError(f"chunks of shape {tuple(chunk)} for an array of shape {tuple(dataset.shape)}")
     document = {
@@ -71,8 +73,8 @@ def _codecs(dataset: NewDataset, chunk: Shape) -> list[Any]:
     plain: dict[str, Any] = {"name": "bytes"}
     if dataset.dtype.word_bytes > 1 and dataset.dtype.kind != "V":
         plain["configuration"] = {"endian": "big" if dataset.dtype.big_endian else "little"}
-    if dataset.shard_shape is None:
-        return [plain]
+    if dataset.shard_shape is None or dataset.compression is not None:
+        return [plain, *packers(dataset)]
     index = [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]
     configuration = {"chunk_shape": list(chunk), "codecs": [plain], "index_codecs": index, "index_location": "end"}
     return [{"name": "sharding_indexed", "configuration": configuration}]

@@ -7,41 +7,40 @@ whenever a writer dies, readers see each array as it was or as it becomes; what 
 
 from __future__ import annotations
 
-import math
 import os
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from penstock._error import Error
-from penstock.formats.faults import damaged, refused, told, unsupported
-from penstock.formats.model import Box, ChunkTable, DatasetInfo, NewDataset, Shape, Writer
+from penstock.formats.faults import refused, told, unsupported
+from penstock.formats.model import Box, ChunkTable, DatasetInfo, Filter, NewDataset, Places, Shape, Writer
 from penstock.formats.new_file import WriterLock, sync_file, sync_folder, sync_tree
 from penstock.formats.new_folder import NewFolder
 from penstock.formats.zarr.allocate import (
     Index,
-    Older,
     covers,
     file_indices,
     make_chunk,
     make_shard,
+    older_shard,
     remove_empty,
     used_chunks,
 )
 from penstock.formats.zarr.array import ArrayMeta, parse_array, storage_of
 from penstock.formats.zarr.chunks import together
-from penstock.formats.zarr.decode import NOT_STORED
 from penstock.formats.zarr.document import array_document, consolidated, group_document, plain_attributes
 from penstock.formats.zarr.hidden import HiddenNames
 from penstock.formats.zarr.nodes import DOCUMENT, MARKS, parents, store_of
+from penstock.formats.zarr.packed import encoder_of, need_whole, place_files
 from penstock.formats.zarr.reader import Zarr
 from penstock.formats.zarr.reading import WriterReading
-from penstock.formats.zarr.shard import Indices
+
+if TYPE_CHECKING:
+    import numpy as np
 
 _MOST_NAME = 255  # NAME_MAX of Linux
 _ADVICE = "check the folder, its permissions and its space"
@@ -139,7 +138,8 @@ class ZarrWriter(Writer):
         old, new = meta.shape, tuple(int(n) for n in (shape[::-1] if storage_of(meta).backwards else shape))
         if len(new) != len(old) or any(after < before for before, after in zip(old, new, strict=True)):
             raise refused(self.name, f"from shape {old} to {new}: arrays only grow here", dataset=name)
-        self._need_raw(name, meta)
+        if storage_of(meta).packed:
+            need_whole(self.name, plain, meta, self.packing(name, Box(old, new)))
         document = self._document(plain)
         document["shape"] = list(new)
         grown = self._checked(plain, document)
@@ -163,6 +163,22 @@ class ZarrWriter(Writer):
         if not storage_of(meta).packed:
             self._written.update(table.files)
         return table
+
+    def packing(self, name: str, box: Box) -> tuple[Filter, ...]:
+        return encoder_of(self.container.meta(name), self._document(self._nodes.plain(name)))
+
+    def place(self, name: str, origin: np.ndarray, sizes: np.ndarray) -> Places:
+        plain, meta = self._nodes.plain(name), self.container.meta(name)
+        moved = self.container.moved.setdefault(plain, {})
+
+        def path_of(index: Index) -> str:
+            final = f"{self._nodes.folder(plain)}/{meta.keys.path(index)}"
+            return moved.get(index) or self._hidden(plain, index, final)
+
+        with told("create chunk files of", self.name, _ADVICE):
+            places = place_files(meta, (origin, sizes), path_of)
+        self._files.update(places.files)
+        return places
 
     def set_attributes(self, name: str, attributes: Mapping[str, Any]) -> None:
         plain = self._nodes.plain(name)
@@ -273,12 +289,6 @@ class ZarrWriter(Writer):
 
     # -- chunks
 
-    def _need_raw(self, name: str, meta: ArrayMeta) -> None:
-        if storage_of(meta).packed:
-            packers = "+".join(meta.pipeline.names)
-            advice = "write to an array without compression"
-            raise unsupported(self.name, f"its chunks are encoded ({packers}), and new ones are not made", advice, name)
-
     def _make_chunks(self, name: str, meta: ArrayMeta, box: Box) -> None:
         """`box` in the user's order of dimensions, as in all that follows."""
         moved = self.container.moved.setdefault(name, {})
@@ -299,7 +309,7 @@ class ZarrWriter(Writer):
             final = f"{self._nodes.folder(name)}/{meta.keys.path(index)}"
             now = moved.get(index, final)
             used = used_chunks(meta, index, growing)
-            older = self._older(now, meta) if os.path.lexists(now) else None
+            older = older_shard(now, meta) if os.path.lexists(now) else None
             if older is not None and older.chunks.keys() >= set(used):
                 continue
             path = self._hidden(name, index, final)
@@ -309,20 +319,6 @@ class ZarrWriter(Writer):
                 self._files.discard(now)
                 self._written.discard(now)
                 Path(now).unlink()
-
-    def _older(self, path: str, meta: ArrayMeta) -> Older:
-        sharding = meta.pipeline.sharding
-        assert sharding is not None
-        try:
-            entries = Indices().entries(path, sharding, meta.pipeline.stored_shape(meta.file_chunk))
-        except ValueError as error:
-            raise damaged(path, str(error)) from None
-        stored = np.flatnonzero(entries[:, 0] != NOT_STORED).tolist()
-        chunks = {number: (int(entries[number, 0]), int(entries[number, 1])) for number in stored}
-        wanted = math.prod(sharding.shape) * meta.dtype.itemsize
-        if any(length != wanted for _, length in chunks.values()):
-            raise damaged(path, f"an inner chunk has not the {wanted} bytes of its shape")
-        return Older(path, chunks)
 
     def _hidden(self, name: str, index: Index, final: str) -> str:
         """Where a new chunk file is until publish: under its name where its array is hidden as a whole."""

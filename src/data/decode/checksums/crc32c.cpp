@@ -5,13 +5,13 @@
 #include <cstdio>
 #include <cstring>
 
+#include "data/decode/checksums/sums.hpp"
 #include "data/decode/fields.hpp"
 #include "data/decode/makers.hpp"
 
 namespace penstock::data {
 namespace {
 
-constexpr std::size_t kCrcBytes = 4;
 constexpr std::uint32_t kPolynomial = 0x82f63b78;
 using Tables = std::array<std::array<std::uint32_t, 256>, 8>;
 
@@ -31,6 +31,26 @@ constexpr Tables make_tables() {
 }
 constexpr Tables kTables = make_tables();
 
+class Crc32c final : public Stage {
+  public:
+    Undone undo(std::span<const std::byte> stored, std::span<std::byte>, StageState*) const override {
+        if (stored.size() < kSumBytes) {
+            return {{}, std::to_string(stored.size()) + " bytes are too few for a checksum"};
+        }
+        const std::span<const std::byte> data = stored.first(stored.size() - kSumBytes);
+        const std::uint32_t told = Fields(stored.subspan(data.size()), ByteOrder::little).number_32();
+        const std::uint32_t sum = crc32c(data);
+        if (sum == told) return {data};
+        char words[64];
+        std::snprintf(words, sizeof words, "its checksum is 0x%08x, it says 0x%08x", sum, told);
+        return {{}, words};
+    }
+    std::uint64_t stored_bytes(std::uint64_t plain) const override { return plain + kSumBytes; }
+    bool keeps_size() const override { return true; }
+};
+
+}  // namespace
+
 std::uint32_t crc32c(std::span<const std::byte> data) {
     std::uint32_t sum = ~std::uint32_t{0};
     while (data.size() >= 8) {
@@ -44,26 +64,6 @@ std::uint32_t crc32c(std::span<const std::byte> data) {
     for (const std::byte one : data) sum = sum >> 8 ^ kTables[0][(sum ^ std::to_integer<std::uint32_t>(one)) & 0xff];
     return ~sum;
 }
-
-class Crc32c final : public Stage {
-  public:
-    Undone undo(std::span<const std::byte> stored, std::span<std::byte>, StageState*) const override {
-        if (stored.size() < kCrcBytes) {
-            return {{}, std::to_string(stored.size()) + " bytes are too few for a checksum"};
-        }
-        const std::span<const std::byte> data = stored.first(stored.size() - kCrcBytes);
-        const std::uint32_t told = Fields(stored.subspan(data.size()), ByteOrder::little).number_32();
-        const std::uint32_t sum = crc32c(data);
-        if (sum == told) return {data};
-        char words[64];
-        std::snprintf(words, sizeof words, "its checksum is 0x%08x, it says 0x%08x", sum, told);
-        return {{}, words};
-    }
-    std::uint64_t stored_bytes(std::uint64_t plain) const override { return plain + kCrcBytes; }
-    bool keeps_size() const override { return true; }
-};
-
-}  // namespace
 
 StagePtr make_crc32c(const Values&) { return std::make_unique<Crc32c>(); }
 

@@ -5,38 +5,15 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "data/decode/checksums/sums.hpp"
 #include "data/decode/makers.hpp"
 
 namespace penstock::data {
 namespace {
 
-constexpr std::size_t kSumBytes = 4;
 constexpr std::size_t kWordsAtATime = 360;  // after so many the sums must be folded, or they overflow
 
 std::uint32_t folded(std::uint32_t sum) { return (sum & 0xffff) + (sum >> 16); }
-
-std::uint32_t fletcher32(std::span<const std::byte> data) {
-    std::uint32_t low = 0, high = 0;
-    const auto* at = reinterpret_cast<const std::uint8_t*>(data.data());
-    std::size_t words = data.size() / 2;
-    while (words != 0) {
-        const std::size_t some = std::min(words, kWordsAtATime);
-        words -= some;
-        for (std::size_t i = 0; i < some; ++i, at += 2) {
-            low += static_cast<std::uint32_t>(at[0] << 8 | at[1]);
-            high += low;
-        }
-        low = folded(low);
-        high = folded(high);
-    }
-    if (data.size() % 2 != 0) {
-        low += static_cast<std::uint32_t>(*at << 8);
-        high += low;
-        low = folded(low);
-        high = folded(high);
-    }
-    return folded(high) << 16 | folded(low);
-}
 
 std::uint32_t swapped_in_halves(std::uint32_t sum) { return (sum & 0x00ff00ff) << 8 | (sum & 0xff00ff00) >> 8; }
 
@@ -60,6 +37,29 @@ class Fletcher32 final : public Stage {
 };
 
 }  // namespace
+
+std::uint32_t fletcher32(std::span<const std::byte> data) {
+    std::uint32_t low = 0, high = 0;
+    const auto* at = reinterpret_cast<const std::uint8_t*>(data.data());
+    std::size_t words = data.size() / 2;
+    while (words != 0) {
+        const std::size_t some = std::min(words, kWordsAtATime);
+        words -= some;
+        for (std::size_t i = 0; i < some; ++i, at += 2) {
+            low += static_cast<std::uint32_t>(at[0] << 8 | at[1]);
+            high += low;
+        }
+        low = folded(low);
+        high = folded(high);
+    }
+    if (data.size() % 2 != 0) {
+        low += static_cast<std::uint32_t>(*at << 8);
+        high += low;
+        low = folded(low);
+        high = folded(high);
+    }
+    return folded(high) << 16 | folded(low);
+}
 
 StagePtr make_fletcher32(const Values&) { return std::make_unique<Fletcher32>(); }
 

@@ -7,8 +7,9 @@
 
 namespace penstock::data {
 
-[[noreturn]] inline void refuse_without(const std::string& library) {
-    throw Error(ErrorCode::unsupported, "decode chunks", "this build of Penstock has no " + library,
+[[noreturn]] inline void refuse_without(const std::string& library,
+                                        const char* operation = "decode chunks") {
+    throw Error(ErrorCode::unsupported, operation, "this build of Penstock has no " + library,
                 "build it where the headers of " + library + " are installed (tools/setup.sh installs them)");
 }
 

@@ -32,6 +32,23 @@ std::size_t unshuffle_woven(const std::byte* from, std::byte* to, std::size_t co
     return i;
 }
 
+// Returns how many elements it took apart, from the first on.
+template <std::size_t kPlanes>
+std::size_t shuffle_woven(const std::byte* from, std::byte* to, std::size_t count) {
+    std::size_t i = 0;
+    for (; i + kVectorBytes <= count; i += kVectorBytes) {
+        Vector planes[kPlanes];
+#pragma GCC unroll 16
+        for (std::size_t k = 0; k < kPlanes; ++k) {
+            std::memcpy(&planes[k], from + i * kPlanes + k * kVectorBytes, kVectorBytes);
+        }
+        unweave(planes);
+#pragma GCC unroll 16
+        for (std::size_t k = 0; k < kPlanes; ++k) std::memcpy(to + k * count + i, &planes[k], kVectorBytes);
+    }
+    return i;
+}
+
 struct Elements {
     std::size_t first, count, bytes;
 };
@@ -44,6 +61,17 @@ void unshuffle_plain(const std::byte* from, std::byte* to, Elements elements) {
         const std::size_t end = std::min(count, begin + tile);
         for (std::size_t k = 0; k < item; ++k) {
             for (std::size_t i = begin; i < end; ++i) to[i * item + k] = from[k * count + i];
+        }
+    }
+}
+
+void shuffle_plain(const std::byte* from, std::byte* to, Elements elements) {
+    const auto [first, count, item] = elements;
+    const std::size_t tile = std::max<std::size_t>(1, 8192 / item);
+    for (std::size_t begin = first; begin < count; begin += tile) {
+        const std::size_t end = std::min(count, begin + tile);
+        for (std::size_t k = 0; k < item; ++k) {
+            for (std::size_t i = begin; i < end; ++i) to[k * count + i] = from[i * item + k];
         }
     }
 }
@@ -77,6 +105,20 @@ void unshuffle(std::span<const std::byte> planes, std::span<std::byte> elements,
     }
     unshuffle_plain(planes.data(), elements.data(), {done, count, item_bytes});
     if (whole < planes.size()) std::memcpy(elements.data() + whole, planes.data() + whole, planes.size() - whole);
+}
+
+void shuffle(std::span<const std::byte> elements, std::span<std::byte> planes, std::size_t item_bytes) noexcept {
+    const std::size_t count = elements.size() / item_bytes, whole = count * item_bytes;
+    std::size_t done = 0;
+    switch (item_bytes) {
+        case 2: done = shuffle_woven<2>(elements.data(), planes.data(), count); break;
+        case 4: done = shuffle_woven<4>(elements.data(), planes.data(), count); break;
+        case 8: done = shuffle_woven<8>(elements.data(), planes.data(), count); break;
+        case 16: done = shuffle_woven<16>(elements.data(), planes.data(), count); break;
+        default: break;
+    }
+    shuffle_plain(elements.data(), planes.data(), {done, count, item_bytes});
+    if (whole < elements.size()) std::memcpy(planes.data() + whole, elements.data() + whole, elements.size() - whole);
 }
 
 StagePtr make_shuffle(const Values& values) {

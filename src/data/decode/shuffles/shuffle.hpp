@@ -10,4 +10,7 @@ namespace penstock::data {
 // as they are. Requires: both spans are equally long and do not overlap.
 void unshuffle(std::span<const std::byte> planes, std::span<std::byte> elements, std::size_t item_bytes) noexcept;
 
+// The other way. Requires: the same.
+void shuffle(std::span<const std::byte> elements, std::span<std::byte> planes, std::size_t item_bytes) noexcept;
+
 }  // namespace penstock::data

@@ -1,6 +1,7 @@
 // Vectors of 16 bytes, and their weaving: what compilers turn into one instruction of x86 and of ARM each.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -25,11 +26,12 @@ inline Vector high_halves(Vector a, Vector b) {
 }
 #endif
 
-// Byte i of vector k goes to place i * kPlanes + k of them all.
-template <std::size_t kPlanes>
-inline void weave(Vector (&planes)[kPlanes]) {
+// A round puts the bytes of the first half of the vectors to even places of them all, those of the second half to odd
+// ones. So it turns the place of a byte, a number of 4 + log2(kPlanes) bits, by one bit.
+template <std::size_t kPlanes, std::size_t kRounds>
+inline void turn(Vector (&planes)[kPlanes]) {
 #pragma GCC unroll 4
-    for (std::size_t round = 1; round < kPlanes; round *= 2) {
+    for (std::size_t round = 0; round < kRounds; ++round) {
         Vector woven[kPlanes];
 #pragma GCC unroll 16
         for (std::size_t k = 0; k < kPlanes / 2; ++k) {
@@ -39,6 +41,18 @@ inline void weave(Vector (&planes)[kPlanes]) {
 #pragma GCC unroll 16
         for (std::size_t k = 0; k < kPlanes; ++k) planes[k] = woven[k];
     }
+}
+
+// Byte i of vector k goes to place i * kPlanes + k of them all.
+template <std::size_t kPlanes>
+inline void weave(Vector (&planes)[kPlanes]) {
+    turn<kPlanes, std::bit_width(kPlanes) - 1>(planes);
+}
+
+// The other way: the rounds that are left until all is where it was.
+template <std::size_t kPlanes>
+inline void unweave(Vector (&planes)[kPlanes]) {
+    turn<kPlanes, std::bit_width(kVectorBytes) - 1>(planes);
 }
 
 }  // namespace penstock::data

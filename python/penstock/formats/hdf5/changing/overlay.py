@@ -11,9 +11,15 @@ import errno
 import os
 from typing import Protocol
 
+import numpy as np
+
 from penstock._files.descriptor import read_at
 
 PAGE_BYTES = 4096
+
+
+def _address_of(buffer: memoryview) -> int:
+    return int(np.frombuffer(buffer, np.uint8).ctypes.data)
 
 
 class Real(Protocol):
@@ -34,7 +40,8 @@ class Overlay:
         self._at = 0
         self.size_bytes = base_bytes
         self.structures: dict[int, int] = {}  # offset: bytes, of each write
-        self.swallowed: int | None = None  # bytes of a write that only claims space: its content is dropped
+        # Address and bytes of a write that only claims space: its content is dropped.
+        self.swallowed: tuple[int, int] | None = None
 
     def readinto(self, buffer: memoryview) -> int:
         wanted = min(len(buffer), max(0, self.size_bytes - self._at))
@@ -44,7 +51,7 @@ class Overlay:
 
     def write(self, buffer: memoryview) -> int:
         count = len(buffer)
-        if count == self.swallowed:
+        if self.swallowed is not None and count == self.swallowed[1] and _address_of(buffer) == self.swallowed[0]:
             self.swallowed = None
         else:
             self._store(self._at, bytes(buffer))

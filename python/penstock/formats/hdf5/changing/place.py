@@ -79,6 +79,21 @@ def place_chunks(session: Session, growth: Growth, index: ChunkIndex) -> ChunkIn
     return index.plus(cell, origin, placed, size)
 
 
+def place_encoded(
+    session: Session, stored: Stored, index: ChunkIndex, origin: np.ndarray, sizes: np.ndarray
+) -> tuple[np.ndarray, ChunkIndex]:
+    """Gives space to chunks that went through all filters; where it is, and the index with them."""
+    chunk = stored.info.chunk_shape[: stored.rank]
+    content = np.zeros(int(sizes.max(initial=0)), np.uint8)  # never touched: no memory is used
+    pairs = zip(origin.tolist(), sizes.tolist(), strict=True)
+    offsets = [session.place(stored.dataset, tuple(one), content[:size], 0) for one, size in pairs]
+    session.reserve()
+    placed, grid = np.array(offsets, np.int64), grid_of(stored.info.shape[: stored.rank], chunk)
+    cell = number_of(origin, grid, chunk)
+    order = np.argsort(cell, kind="stable")
+    return placed, index.plus(cell[order], origin[order], placed[order], sizes[order])
+
+
 def _fill(session: Session, growth: Growth, origin: np.ndarray, offsets: np.ndarray, size: int) -> None:
     """Chunks that reach beyond the dataset, or back into its old part, begin as fill value; zeros they are already."""
     fill = growth.stored.info.fill

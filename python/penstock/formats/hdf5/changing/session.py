@@ -130,7 +130,7 @@ class Session:
     def place(self, dataset: h5d.DatasetID, origin: tuple[int, ...], content: np.ndarray, mask: int) -> int:
         """Gives a chunk its space; where that is. `content`: as long as the chunk, and never looked at."""
         overlay, size = self.overlay, len(content)
-        overlay.swallowed = size
+        overlay.swallowed = (content.ctypes.data, size)
         dataset.write_direct_chunk(origin, content, mask)
         assert overlay.swallowed is None
         return overlay.tell() - size

@@ -4,7 +4,8 @@
 
 #include <utility>
 
-#include "box_table.hpp"
+#include "python/core/box_table.hpp"
+#include "python/core/chunks/stop.hpp"
 
 namespace penstock::python {
 namespace {
@@ -12,24 +13,6 @@ namespace {
 using Use = BorrowedMemory::Use;
 
 constexpr const char* kOperation = "decode chunks";
-
-// Ends work that another thread has under way.
-class Stop {
-  public:
-    void stop() noexcept { stopped_.store(true, std::memory_order_relaxed); }
-    const std::atomic<bool>& flag() const noexcept { return stopped_; }
-
-  private:
-    std::atomic<bool> stopped_{false};
-};
-
-std::vector<data::Filter> filters_of(nb::handle list) {
-    std::vector<data::Filter> filters;
-    for (const nb::handle one : nb::cast<nb::sequence>(list)) {
-        filters.push_back({nb::cast<std::string>(one[0]), nb::cast<std::vector<std::uint32_t>>(one[1])});
-    }
-    return filters;
-}
 
 struct DecodeArguments {
     const Context& context;
@@ -40,12 +23,6 @@ struct DecodeArguments {
     const Stop& stop;
     Deadline deadline;
 };
-
-void need_host(const Context& context, const MemoryView& view) {
-    if (view.kind != MemoryKind::device || context.device().info().emulated) return;
-    throw Error(ErrorCode::invalid_argument, kOperation, "the host cannot write to memory of a GPU",
-                "decode to pinned memory, and copy boxes from there");
-}
 
 // What decode_chunks() is given. Made without the GIL.
 struct Work {
@@ -116,9 +93,9 @@ nb::tuple decode_chunks(const DecodeArguments& given) {
     const BoxTable boxes(given.boxes, kOperation, 2);
     const BorrowedMemory source(given.context, given.source, Use::read_from);
     const BorrowedMemory target(given.context, given.target, Use::write_into);
-    need_host(given.context, source.view());
-    need_host(given.context, target.view());
-    data::DecodeResult result;
+    need_host(kOperation, given.context, source.view());
+    need_host(kOperation, given.context, target.view());
+    data::CoreResult result;
     {
         const GilReleased release;
         const Work work = work_of(given, streams, boxes, {source.view(), target.view()});
@@ -130,6 +107,20 @@ nb::tuple decode_chunks(const DecodeArguments& given) {
 }
 
 }  // namespace
+
+std::vector<data::Filter> filters_of(nb::handle list) {
+    std::vector<data::Filter> filters;
+    for (const nb::handle one : nb::cast<nb::sequence>(list)) {
+        filters.push_back({nb::cast<std::string>(one[0]), nb::cast<std::vector<std::uint32_t>>(one[1])});
+    }
+    return filters;
+}
+
+void need_host(const char* operation, const Context& context, const MemoryView& view) {
+    if (view.kind != MemoryKind::device || context.device().info().emulated) return;
+    throw Error(ErrorCode::invalid_argument, operation, "the host cannot use memory of a GPU",
+                "use pinned memory, and copy boxes between it and the GPU");
+}
 
 void bind_decode(nb::module_& module) {
     using nb::arg;

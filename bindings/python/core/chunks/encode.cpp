@@ -1,0 +1,129 @@
+// Chunks encoded on the cores of the host: their elements come as a table of boxes. Every row is checked before the
+// first byte is read.
+#include "data/encode/encode_chunks.hpp"
+
+#include "python/core/box_table.hpp"
+#include "python/core/chunks/stop.hpp"
+
+namespace penstock::python {
+namespace {
+
+using Use = BorrowedMemory::Use;
+
+constexpr const char* kOperation = "encode chunks";
+
+struct EncodeArguments {
+    const Context& context;
+    const data::Encoder& encoder;
+    nb::handle source, boxes;
+    std::uint64_t item_bytes;
+    nb::handle target;
+    std::uint64_t stride_bytes;
+    std::uint32_t swap_bytes;
+    nb::bytes fill;
+    const Stop& stop;
+    Deadline deadline;
+};
+
+// What encode_chunks() is given. Made without the GIL.
+struct Chunks {
+    std::vector<data::PlainChunk> chunks{};
+    std::vector<data::GatheredBox> boxes{};
+    std::vector<std::uint64_t> sizes{};
+};
+
+std::uint64_t bytes_of(const std::vector<data::GatheredBox>& boxes, std::size_t first) {
+    std::uint64_t sum = 0;
+    for (std::size_t i = first; i < boxes.size(); ++i) {
+        std::uint64_t bytes = boxes[i].box.item_bytes;
+        for (std::size_t d = 0; d < boxes[i].box.dimensions; ++d) bytes *= boxes[i].box.extents[d];
+        sum += bytes;
+    }
+    return sum;
+}
+
+Chunks chunks_of(const EncodeArguments& given, const BoxTable& boxes, const MemoryView& source,
+                 const MemoryView& target) {
+    const std::uint64_t most = given.encoder.most_bytes(), rows = boxes.rows();
+    const bool fits = rows == 0 || (target.bytes >= most && (target.bytes - most) / given.stride_bytes >= rows - 1);
+    if (given.stride_bytes < most || !fits) {
+        throw Error(ErrorCode::invalid_argument, kOperation,
+                    std::to_string(target.bytes) + " bytes in steps of " + std::to_string(given.stride_bytes),
+                    "give " + std::to_string(most) + " for each of the " + std::to_string(rows) + " chunks");
+    }
+    const std::uint64_t chunk_bytes = given.encoder.chunk_bytes();
+    const MemoryView chunk{nullptr, chunk_bytes, MemoryKind::system};
+    const Side into = boxes.side(0, "destination", chunk), out = boxes.side(1, "source", source);
+    Chunks all;
+    all.sizes.resize(rows);
+    for (std::size_t row = 0; row < rows; ++row) {
+        Box item;
+        item.source = boxes.place(row, out, given.item_bytes);
+        item.item_bytes = given.item_bytes;
+        item.swap_bytes = given.swap_bytes;
+        const std::uint64_t to = boxes.offset(row, into, given.item_bytes);
+        // The pieces of a box are told by where they lie behind its first item, so that begins at an address.
+        std::byte* const origin = static_cast<std::byte*>(target.data);
+        item.destination = origin;
+        const std::size_t first = all.boxes.size();
+        boxes.split(row, item, [&](const Box& piece) {
+            const auto behind = static_cast<std::uint64_t>(static_cast<std::byte*>(piece.destination) - origin);
+            all.boxes.push_back({piece, to + behind});
+        });
+        all.chunks.push_back({first, all.boxes.size() - first, bytes_of(all.boxes, first) < chunk_bytes,
+                              {origin + row * given.stride_bytes, most}});
+    }
+    return all;
+}
+
+// Returns (chunks that were encoded, number of one that cannot be or -1, why, sizes).
+nb::tuple encode_chunks(const EncodeArguments& given) {
+    need_own_process(given.context);
+    const BoxTable boxes(given.boxes, kOperation, 2);
+    const BorrowedMemory source(given.context, given.source, Use::read_from);
+    const BorrowedMemory target(given.context, given.target, Use::write_into);
+    need_host(kOperation, given.context, source.view());
+    need_host(kOperation, given.context, target.view());
+    const std::span fill(reinterpret_cast<const std::byte*>(given.fill.c_str()), given.fill.size());
+    Chunks work;
+    data::CoreResult result;
+    {
+        const GilReleased release;
+        work = chunks_of(given, boxes, source.view(), target.view());
+        result = data::encode_chunks({given.encoder, work.chunks, work.boxes, fill, work.sizes},
+                                     {.deadline = given.deadline, .stopped = &given.stop.flag()});
+    }
+    const nb::bytes sizes(work.sizes.data(), work.sizes.size() * sizeof(std::uint64_t));
+    if (!result.fault) return nb::make_tuple(result.done, -1, "", sizes);
+    return nb::make_tuple(result.done, result.fault->first, result.fault->second, sizes);
+}
+
+}  // namespace
+
+void bind_encode(nb::module_& module) {
+    using nb::arg;
+    nb::class_<data::Encoder>(module, "Encoder")
+        .def_prop_ro("chunk_bytes", &data::Encoder::chunk_bytes)
+        .def_prop_ro("most_bytes", &data::Encoder::most_bytes);
+    module.def(
+        "make_encoder",
+        [](nb::handle filters, nb::handle chunk_bytes) {
+            const std::vector<data::Filter> all = filters_of(filters);
+            return std::make_unique<data::Encoder>(all, byte_count("chunk_bytes", chunk_bytes));
+        },
+        arg("filters"), arg("chunk_bytes"));
+    module.def(
+        "encode_chunks",
+        [](const Context& context, const data::Encoder& encoder, nb::tuple from, nb::tuple to, nb::handle swap_bytes,
+           nb::bytes fill, const Stop& stop, nb::handle timeout_s) {
+            return encode_chunks({context, encoder, from[0], from[1], option<std::uint64_t>("item_bytes", from[2]),
+                                  to[0], byte_count("stride_bytes", to[1]),
+                                  option<std::uint32_t>("swap_bytes", swap_bytes), fill, stop,
+                                  deadline_after("timeout_s", timeout_s)});
+        },
+        arg("context"), arg("encoder"), arg("source"), arg("target"), arg("swap_bytes"), arg("fill"), arg("stop"),
+        arg("timeout_s").none() = nb::none());
+    module.def("encoded_filters", &data::encoder_names);
+}
+
+}  // namespace penstock::python

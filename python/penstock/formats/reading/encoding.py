@@ -1,0 +1,79 @@
+"""Chunks that a write encodes on its way, as columns: which elements of memory each consists of.
+
+What must stay true: the selection is made of whole chunks; a part has the chunks of ENCODE_BYTES of elements, or one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+import numpy as np
+
+from penstock.formats.model import Filter, Places
+from penstock.formats.reading.pieces import Wanted, c_strides, memory_offset, memory_strides
+
+ENCODE_BYTES = 32 << 20  # of elements, at a time; two such parts are under way
+
+Place = Callable[[str, np.ndarray, np.ndarray], Places]  # Writer.place
+_LIBRARIES = {
+    **{"deflate": "libdeflate", "zlib": "libdeflate", "gzip": "libdeflate", "zstd": "libzstd"},
+    **{"lz4": "liblz4", "hdf5-lz4": "liblz4"},
+}
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """Whole chunks of one dataset. Columns: one row a chunk."""
+
+    dataset: str
+    filters: tuple[Filter, ...]
+    place: Place
+    chunk_bytes: int
+    target: int
+    item_bytes: int
+    swap_bytes: int
+    fill: bytes  # one element as stored, for what of a chunk lies beyond the dataset
+    origin: np.ndarray  # int64 [n, ndim]
+    boxes: np.ndarray  # int64 [n, 2 + 3 ndim], as _core.copy_boxes takes them; destinations count from the chunk
+
+    @property
+    def count(self) -> int:
+        return len(self.origin)
+
+    @property
+    def bytes(self) -> int:
+        """That the elements take."""
+        ndim = self.origin.shape[1]
+        return int(self.boxes[:, 2 : 2 + ndim].prod(axis=1).sum()) * self.item_bytes
+
+    @property
+    def encoder_name(self) -> str:
+        """As evidence says it."""
+        names = dict.fromkeys(_LIBRARIES[one.name] for one in self.filters if one.name in _LIBRARIES)
+        return f"host by {' and '.join(names) or 'Penstock'}"
+
+    def parts(self) -> Iterator[Encoding]:
+        """As many chunks as are encoded at a time."""
+        step = max(1, ENCODE_BYTES // self.chunk_bytes)
+        for start in range(0, self.count, step):
+            rows = slice(start, start + step)
+            yield replace(self, origin=self.origin[rows], boxes=self.boxes[rows])
+
+
+def encoding_of(wanted: Wanted, filters: tuple[Filter, ...], place: Place) -> Encoding:
+    """Requires: the selection is made of whole chunks."""
+    info, selection = wanted.info, wanted.selection
+    low, counts = np.array(selection.box.start, np.int64), np.array(selection.counts, np.int64)
+    chunk = np.array(info.chunk_shape, np.int64)
+    grid = np.indices(tuple((-(-counts // chunk)).tolist()), np.int64).reshape(info.ndim, -1).T
+    at = grid * chunk
+    extents = np.minimum(chunk, counts - at)
+    item = info.dtype.itemsize
+    ndim = info.ndim
+    boxes = np.empty((len(at), 2 + 3 * ndim), np.int64)
+    boxes[:, 0], boxes[:, 1] = 0, memory_offset(wanted, at)
+    boxes[:, 2 : 2 + ndim] = extents
+    boxes[:, 2 + ndim : 2 + 2 * ndim] = c_strides(chunk.reshape(1, -1), item)
+    boxes[:, 2 + 2 * ndim :] = memory_strides(wanted)
+    swap, fill = info.dtype.swap_bytes, info.fill or bytes(item)
+    return Encoding(info.name, filters, place, info.chunk_bytes, wanted.target, item, swap, fill, at + low, boxes)

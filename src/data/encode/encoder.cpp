@@ -1,0 +1,88 @@
+// See encoder.hpp.
+#include "data/encode/encoder.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
+#include "penstock/error.hpp"
+
+namespace penstock::data {
+namespace {
+
+constexpr const char* kEncode = "encode chunks";
+constexpr std::uint32_t kLeastLevel = 1;
+
+struct StepMaker {
+    const char* name;
+    EncodeStepPtr (*make)(const Values&);
+};
+constexpr StepMaker kStepMakers[] = {
+    {"shuffle", &make_shuffling},   {"fletcher32", &make_fletcher32_behind}, {"crc32c", &make_crc32c_behind},
+    {"deflate", &make_deflating},   {"zlib", &make_deflating},               {"gzip", &make_gzipping},
+    {"zstd", &make_zstandard},      {"hdf5-lz4", &make_hdf5_lz4_blocks},     {"lz4", &make_lz4_behind_size},
+};
+
+EncodeStepPtr make_step(const Filter& filter) {
+    const auto* maker = std::find_if(std::begin(kStepMakers), std::end(kStepMakers),
+                                     [&](const StepMaker& one) { return filter.name == one.name; });
+    if (maker != std::end(kStepMakers)) return maker->make(filter.values);
+    throw Error(ErrorCode::unsupported, kEncode, "there is no encoder for the filter " + filter.name,
+                "let the format's own library encode them");
+}
+
+bool is_there(const StepMaker& maker) {
+    try {
+        return maker.make({kLeastLevel}) != nullptr;
+    } catch (const Error&) {
+        return false;
+    }
+}
+
+}  // namespace
+
+std::vector<std::string> encoder_names() {
+    std::vector<std::string> names;
+    for (const StepMaker& maker : kStepMakers) {
+        if (is_there(maker)) names.emplace_back(maker.name);
+    }
+    return names;
+}
+
+int level_of(const char* filter, const Values& values, int most) {
+    const std::uint32_t level = values.empty() ? 0 : values[0];
+    if (level >= kLeastLevel && level <= static_cast<std::uint32_t>(most)) return static_cast<int>(level);
+    throw Error(ErrorCode::invalid_argument, kEncode, std::string(filter) + " has no level " + std::to_string(level),
+                "give one of 1 to " + std::to_string(most));
+}
+
+Encoder::Encoder(std::span<const Filter> filters, std::uint64_t chunk_bytes)
+    : chunk_bytes_(chunk_bytes), most_bytes_(chunk_bytes) {
+    if (chunk_bytes > kMostChunkBytes) {
+        throw Error(ErrorCode::unsupported, kEncode, "chunks of " + std::to_string(chunk_bytes) + " bytes",
+                    "chunks of at most 1 TiB can be encoded");
+    }
+    for (const Filter& filter : filters) {
+        EncodeStepPtr step = make_step(filter);
+        most_bytes_ = step->most_bytes(most_bytes_);
+        steps_.push_back({filter.name, std::move(step), most_bytes_});
+    }
+}
+
+Encoded Encoder::encode(std::span<const std::byte> plain, std::span<std::byte> room, Scratch& scratch) const {
+    scratch.states.resize(steps_.size());
+    std::span<const std::byte> bytes = plain;
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+        const NamedStep& one = steps_[i];
+        std::unique_ptr<StageState>& state = scratch.states[i];
+        if (state == nullptr) state = one.step->make_state();
+        const std::span<std::byte> to = i + 1 == steps_.size() ? room : scratch.room(i % 2, one.most_bytes);
+        Encoded encoded = one.step->apply(bytes, to, state.get());
+        if (!encoded.fault.empty()) return {0, "filter " + one.name + ": " + encoded.fault};
+        bytes = to.first(encoded.bytes);
+    }
+    if (steps_.empty()) std::memcpy(room.data(), plain.data(), plain.size());
+    return {bytes.size()};
+}
+
+}  // namespace penstock::data
