@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 from penstock._api import Context, Outcome
 from penstock._arrays.dtype import DType
 from penstock._told import Evidence
-from penstock.formats import compression
 from penstock.formats.dataset import Dataset
 from penstock.formats.group import Group
 from penstock.formats.model import NewDataset
+from penstock.formats.packing import compression
 from penstock.formats.pending import Pending
 from penstock.formats.reading.target import stream_handle
 from penstock.formats.state import FileState

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 from penstock import _core
 from penstock._arrays.array import c_strides
 from penstock._arrays.selection import Selection
-from penstock.formats.compression import is_whole
 from penstock.formats.faults import refused, unsupported
 from penstock.formats.model import ChunkTable, DatasetInfo, Filter, Writer
+from penstock.formats.packing.compression import is_whole
+from penstock.formats.packing.encoding import Place, encoding_of
 from penstock.formats.reading import picked
-from penstock.formats.reading.encoding import Place, encoding_of
 from penstock.formats.reading.execution import Job
 from penstock.formats.reading.mover import Mover
 from penstock.formats.reading.pieces import PIECE_BYTES

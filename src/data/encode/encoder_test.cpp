@@ -1,5 +1,5 @@
 // What an Encoder makes, a Pipeline of the same filters undoes; and framings as their formats define them. Where a
-// library is missing, its codec (deflate_absent, zstd_absent, lz4_absent) is none of encoder_names(), and left out here.
+// library is missing, its codec (deflate_absent, zstd_absent, lz4_absent) is none of encoder_names(), and left out.
 #include "data/encode/encoder.hpp"
 
 #include <gtest/gtest.h>

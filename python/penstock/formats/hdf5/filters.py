@@ -13,9 +13,9 @@ from dataclasses import replace
 from h5py import h5p, h5z
 
 from penstock import _core
-from penstock.formats.compression import LEVELS, level_of
 from penstock.formats.faults import unsupported
 from penstock.formats.model import ZLIB, DatasetInfo, Filter, NewDataset, Recipe
+from penstock.formats.packing.compression import LEVELS, level_of
 
 # Numbers registered with The HDF Group, under the names that the tools of each use.
 _NAMES = {

@@ -20,7 +20,6 @@ from h5py import h5d, h5f, h5g, h5o, h5p, h5s
 
 from penstock._error import Error
 from penstock._files.descriptor import write_at
-from penstock.formats.compression import chunk_of
 from penstock.formats.faults import refused, unsupported
 from penstock.formats.hdf5.attributes import write_attribute
 from penstock.formats.hdf5.changing.append import InPlace
@@ -35,6 +34,7 @@ from penstock.formats.hdf5.stored import Stored
 from penstock.formats.hdf5.types import stored_type
 from penstock.formats.model import Box, ChunkTable, DatasetInfo, Filter, NewDataset, Places, Shape, Writer
 from penstock.formats.new_file import NewFile, need_named
+from penstock.formats.packing.compression import chunk_of
 
 PAGE_BYTES = 4096
 

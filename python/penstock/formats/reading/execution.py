@@ -25,12 +25,12 @@ from penstock._api import Outcome, leave
 from penstock._error import Error
 from penstock._files.open_files import Full, Lease, Use
 from penstock.formats import pending
+from penstock.formats.packing.encode import encode
 from penstock.formats.pending import HostWork, Steps
 from penstock.formats.reading import cores
 from penstock.formats.reading.aside import Aside
 from penstock.formats.reading.kept import file_stamp
 from penstock.formats.reading.mover import Mover
-from penstock.formats.reading.packing import encode
 from penstock.formats.reading.plan import Batch, BatchPlan, Decode
 from penstock.formats.reading.record import Counts, outcome_of
 from penstock.formats.reading.target import Target

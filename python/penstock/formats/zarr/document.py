@@ -17,9 +17,9 @@ from typing import Any
 from penstock._arrays.dtype import DType
 from penstock._error import Error
 from penstock._files.open_files import with_room
-from penstock.formats.compression import chunk_of
 from penstock.formats.model import NewDataset, Shape
 from penstock.formats.new_file import sync_file
+from penstock.formats.packing.compression import chunk_of
 from penstock.formats.zarr.packed import packers
 from penstock.formats.zarr.types import type_document
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from penstock import _core
-from penstock.formats.compression import LEVELS, level_of
 from penstock.formats.faults import unsupported
 from penstock.formats.model import Filter, NewDataset, Places
+from penstock.formats.packing.compression import LEVELS, level_of
 from penstock.formats.zarr.allocate import Index, make_packed
 from penstock.formats.zarr.array import ArrayMeta, pipeline_of, storage_of
 

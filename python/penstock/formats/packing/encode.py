@@ -14,7 +14,7 @@ from penstock import _core
 from penstock._error import Error
 from penstock.formats.faults import no_memory
 from penstock.formats.model import Places
-from penstock.formats.reading.encoding import Encoding
+from penstock.formats.packing.encoding import Encoding
 from penstock.formats.reading.mover import Mover
 from penstock.formats.reading.pieces import c_strides
 from penstock.formats.reading.target import Target

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+
 import numpy as np
 
 from penstock.formats.model import Filter, Places
