@@ -56,6 +56,8 @@ class FormatCounts(TypedDict):
     host_decoded_bytes: int
     gpu_decoded_bytes: int
     decoders: dict[str, int]
+    host_encoded_bytes: int
+    encoders: dict[str, int]
 
 
 class Evidence(TypedDict):

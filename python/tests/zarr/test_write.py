@@ -277,8 +277,8 @@ def test_what_zarr_cannot_say_is_refused(dataset: NewDataset, words: str, tmp_pa
 
 def test_packed_arrays_and_version_2_are_not_appended_to(tmp_path: Path) -> None:
     group = zarr.open_group(tmp_path / "x.zarr", mode="a")
-    group.create_array("a", data=numbers((4,)), compressors=codecs.GzipCodec())
-    with pytest.raises(penstock.Error, match=r"are encoded \(gzip\)"):
+    group.create_array("a", data=numbers((4,)), compressors=codecs.BloscCodec())
+    with pytest.raises(penstock.Error, match=r"are encoded \(blosc\)"):
         ZarrWriter(tmp_path / "x.zarr", append=True).extend("a", (9,))
     zarr.open_group(tmp_path / "old.zarr", mode="a", zarr_format=2)
     with pytest.raises(penstock.Error, match="version 2"):
