@@ -1,7 +1,7 @@
 """What the suite `data` compares: for each thing a call of Penstock, and the call that people make today.
 
 Both give the elements as an array of NumPy. A pair opens its files anew for each call, or once for all, and says so in
-its name. More pairs are more lines here: rows picked at random and compressed writing have their place behind these.
+its name. More pairs are more lines here.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Pair:
 
 
 def pairs(run: Run) -> list[Pair]:
-    return [*_opening(run), *_rows(run), *_gzip(run), *_whole(run)]
+    return [*_opening(run), *_rows(run), *_picked(run), *_gzip(run), *_whole(run)]
 
 
 def row_of(run: Run, turn: int) -> int:
@@ -166,6 +166,28 @@ def _of_open_zarr(run: Run, stack: ExitStack) -> tuple[Call, Call]:
     ours = stack.enter_context(penstock.open(place(run, "Zarr"), context=run.context))[NAME]
     theirs: Any = zarr.open_group(place(run, "Zarr"), mode="r")[NAME]
     return lambda turn: np.asarray(ours[row_of(run, turn)]), lambda turn: theirs[row_of(run, turn)]
+
+
+# -- rows at random: an eighth of all, none twice
+
+
+def _picked(run: Run) -> Iterator[Pair]:
+    for name, path in (("HDF5", place(run, "HDF5")), ("HDF5 gzip", gzip_place(run))):
+        make = partial(_of_picked, run, path)
+        yield Pair(f"{name}: an eighth of the rows at random", "h5py", make, ("h5py",), bytes=run.bytes // 8)
+
+
+def _of_picked(run: Run, path: Path, stack: ExitStack) -> tuple[Call, Call]:
+    """h5py takes ascending numbers: its users sort them, and put the rows in their order again."""
+    ours, theirs = _opened(run, stack, path)
+    count, random = run.bytes // ROW_BYTES, np.random.default_rng(7)
+    lists = [random.permutation(count)[: count // 8] for _ in range(16)]
+
+    def sorted_first(turn: int) -> np.ndarray:
+        rows, order = np.unique(lists[turn % 16], return_inverse=True)
+        return theirs[rows][order]
+
+    return lambda turn: np.asarray(ours[lists[turn % 16]]), sorted_first
 
 
 # -- compressed chunks
