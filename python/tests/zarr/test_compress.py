@@ -53,6 +53,8 @@ def test_chunks_of_an_older_store_are_replaced_whole_and_appended(name: str, tmp
     with ps.open(tmp_path / "x.zarr", write=True, device="host") as file:
         with pytest.raises(ps.Error, match="write whole chunks at a time"):
             file["a"][:30] = later[:30]
+        with pytest.raises(ps.Error, match="write whole chunks at a time"):
+            file["a"][10:40] = later[:30]
         file["a"][20:40] = later[:20]
         file["a"].append(later)
         with pytest.raises(ps.Error, match="compressed"):
