@@ -210,6 +210,7 @@ def test_suites_that_come_with_penstock_load_and_are_listed(penstock: Run) -> No
     assert list(definitions.known()) == [
         "choice",
         "core",
+        "data",
         "first-touch",
         "formats",
         "gpu-io",

@@ -18,6 +18,7 @@ import pytest
 from format_kit import same, sample, slow
 
 import penstock
+from penstock.formats.reading import record
 
 
 @pytest.fixture
@@ -282,6 +283,28 @@ def test_a_file_cut_short_while_it_is_read(large: Path) -> None:
             os.truncate(large, 100_000)
             with pytest.raises(penstock.Error, match="large.npy"):
                 pending.result()
+
+
+def test_a_read_that_ends_while_others_are_summed_counts_too(large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with penstock.open(large, device="host") as file:
+        file["data"].read()
+        (one,), kept = file._file._record._parts, record.Record()
+    late = [threading.Thread(target=kept.add, args=(one,)) for _ in range(3)]
+    waiting, summed = list(late), record._sum
+
+    def slow(parts: list[penstock.Outcome]) -> penstock.Outcome:
+        found = summed(parts)
+        if waiting:
+            waiting[0].start()
+            waiting.pop(0).join(0.2)  # it ends here, unless it has to wait
+        return found
+
+    monkeypatch.setattr(record, "_sum", slow)
+    for _ in range(200):
+        kept.add(one)
+    for thread in late:
+        thread.join()
+    assert kept.evidence()["formats"]["requested_bytes"] == 203 * one.evidence["formats"]["requested_bytes"]
 
 
 def test_threads_share_a_file(large: Path) -> None:

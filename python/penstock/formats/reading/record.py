@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, fields
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from penstock import _core
@@ -116,14 +117,18 @@ class Record:
         """`others`: sums of reads that were not added; None: there were none."""
         self._parts: list[Outcome] = []
         self._others = others
+        self._lock = Lock()  # of the parts: reads of several threads end at once
 
     def add(self, outcome: Outcome) -> None:
-        self._parts.append(outcome)
-        if len(self._parts) >= _FOLDED:
-            self._parts = [_sum(self._parts)]
+        with self._lock:
+            self._parts.append(outcome)
+            if len(self._parts) >= _FOLDED:
+                self._parts = [_sum(self._parts)]
 
     def evidence(self) -> Evidence:
-        return _sum([*self._parts, *(one for one in self._others() if one is not None)]).evidence
+        with self._lock:
+            parts = list(self._parts)
+        return _sum([*parts, *(one for one in self._others() if one is not None)]).evidence
 
 
 def _sum(parts: list[Outcome]) -> Outcome:
