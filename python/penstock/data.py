@@ -13,6 +13,7 @@ once an epoch, on one rank; the order follows from seed and epoch alone, so a pl
 
 from __future__ import annotations
 
+import operator
 import os
 import pickle
 from collections import deque
@@ -24,6 +25,7 @@ import numpy as np
 
 from penstock import _core
 from penstock._arrays.array import Array
+from penstock._arrays.host_array import HostArray
 from penstock.formats.dataset import Dataset
 
 if TYPE_CHECKING:
@@ -76,7 +78,7 @@ class Samples:
     def batch(self, indices: Sequence[int] | np.ndarray) -> Any:
         """Several samples, as one Array with a first dimension of n; or a dict of those. `indices`: n integers, in any
         order, also repeated. Raises IndexError and TypeError as Dataset.gather does."""
-        numbers = np.asarray(indices, np.int64) if len(indices) else np.empty(0, np.int64)
+        numbers = _numbers(indices, len(self))
         return self._of({name: column.batch(numbers) for name, column in self._here().items()})
 
     def _of(self, found: dict[str, Array]) -> Any:
@@ -87,6 +89,17 @@ class Samples:
         if self._process != os.getpid():
             self._columns, self._process = pickle.loads(pickle.dumps(self._columns)), os.getpid()  # noqa: S301
         return self._columns
+
+
+def _numbers(indices: Sequence[int] | np.ndarray, count: int) -> np.ndarray:
+    """As int64 [n], of samples that there are."""
+    found = np.asarray(indices) if len(indices) else np.empty(0, np.int64)
+    if found.ndim != 1 or found.dtype.kind not in "iu":
+        raise TypeError(f"samples are taken by a list of integers, not by {found.ndim} dimensions of {found.dtype}")
+    wrong = found[(found >= count) if found.dtype.kind == "u" else (found < -count) | (found >= count)]
+    if len(wrong):
+        raise IndexError(f"index {wrong[0]} is out of bounds for {count} samples")
+    return found.astype(np.int64)
 
 
 class _Column:
@@ -120,16 +133,21 @@ class _Column:
     def batch(self, numbers: np.ndarray) -> Array:
         if len(self._parts) == 1:
             return self._parts[0].gather(numbers)
-        count = len(self)
-        wrong = numbers[(numbers < -count) | (numbers >= count)]
-        if len(wrong):
-            raise IndexError(f"index {wrong[0]} is out of bounds for {count} samples")
-        numbers = np.where(numbers < 0, numbers + count, numbers)
+        numbers = np.where(numbers < 0, numbers + len(self), numbers)
         part_of = np.searchsorted(self._ends, numbers, "right")
         parts = np.unique(part_of).tolist()
         if len(parts) == 1:
             return self._of_part(parts[0], numbers)
+        if self._parts[0].dtype.host_only:
+            return self._objects(numbers, part_of, parts)
         return self._of_parts(numbers, part_of, parts)
+
+    def _objects(self, numbers: np.ndarray, part_of: np.ndarray, parts: list[int]) -> Any:
+        """Text and lists, which NumPy puts in order."""
+        found = np.empty((len(numbers), *self._parts[0].shape[1:]), object)
+        for part in parts:
+            found[part_of == part] = self._of_part(part, numbers[part_of == part])
+        return found.view(HostArray)
 
     def _of_part(self, part: int, numbers: np.ndarray, out: Any = None) -> Array:
         return self._parts[part].gather(numbers - (int(self._ends[part - 1]) if part else 0), out)
@@ -208,8 +226,10 @@ class BatchLoader:
             if name not in _DEFAULTS:
                 raise TypeError(f"batches have no {name}=; there are {', '.join(_DEFAULTS)}")
         for name, value in (("batch_size", batch_size), ("ahead", how["ahead"]), ("threads", how["threads"])):
-            if value < 1:
+            if operator.index(value) < 1:
                 raise ValueError(f"{name} is {value}, it must be 1 or more")
+        if operator.index(how["seed"]) < 0:
+            raise ValueError(f"seed is {how['seed']}, it must be 0 or more")
         if not 0 <= how["rank"] < how["world"]:
             raise ValueError(f"rank is {how['rank']}, it must be one of the {how['world']} from 0 on")
         self._samples = samples if isinstance(samples, Samples) else Samples(samples)
@@ -217,6 +237,7 @@ class BatchLoader:
         self.seed, self.drop_last = how["seed"], how["drop_last"]
         self._rank, self._world, self._ahead, self._threads = how["rank"], how["world"], how["ahead"], how["threads"]
         self._epoch = self._batch = 0
+        self._turn = 0  # of whoever moves the place: one iterator, set_epoch() or load_state_dict()
 
     def __len__(self) -> int:
         count = len(self._samples)
@@ -224,7 +245,9 @@ class BatchLoader:
         return own // self.batch_size if self.drop_last else -(-own // self.batch_size)
 
     def __iter__(self) -> Iterator[Any]:
-        """The batches of this epoch that were not handed out yet."""
+        """The batches of this epoch that were not handed out yet. RuntimeError in the midst of an epoch whose place
+        another iterator, set_epoch() or load_state_dict() has moved."""
+        turn = self._take_turn()
         order = self._order()
         if self._batch >= len(self):  # the place behind the last batch of an epoch
             self._next_epoch()
@@ -232,18 +255,28 @@ class BatchLoader:
         pool = ThreadPoolExecutor(self._threads, "penstock-batches")
         waiting: deque[Future[Any]] = deque()
         try:
-            asked, last = self._batch, len(self)
-            while self._batch < last:
+            at = asked = self._batch
+            last = len(self)
+            while at < last:
+                if turn != self._turn:
+                    cause = f"another epoch was begun after batch {at} of {last}"
+                    raise RuntimeError(f"{cause}: use one iterator at a time")
                 while asked < last and len(waiting) < self._ahead:
                     numbers = order[asked * self.batch_size : (asked + 1) * self.batch_size]
                     waiting.append(pool.submit(self._read, numbers))
                     asked += 1
                 batch = waiting.popleft().result()
-                self._batch += 1
+                at += 1
+                self._batch = at
                 yield batch
-            self._next_epoch()
+            if turn == self._turn:
+                self._next_epoch()
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+    def _take_turn(self) -> int:
+        self._turn += 1
+        return self._turn
 
     def _next_epoch(self) -> None:
         self._epoch, self._batch = self._epoch + 1, 0
@@ -260,6 +293,7 @@ class BatchLoader:
 
     def set_epoch(self, epoch: int) -> None:
         """The next iter() begins this epoch, at its first batch."""
+        self._take_turn()
         self._epoch, self._batch = epoch, 0
 
     def state_dict(self) -> dict[str, int | bool]:
@@ -277,7 +311,13 @@ class BatchLoader:
     def load_state_dict(self, state: Mapping[str, int | bool]) -> None:
         """Goes to a place that state_dict() told. ValueError where the order would be another one."""
         now = self.state_dict()
+        missing = now.keys() - state.keys()
+        if missing:
+            raise ValueError(f"the place has no {', '.join(sorted(missing))}: it is none that state_dict() told")
+        if min(int(state["epoch"]), int(state["batch"])) < 0:
+            raise ValueError(f"there is no batch {state['batch']} of epoch {state['epoch']}")
         for name in ("batch_size", "seed", "shuffle", "world", "samples"):
             if state[name] != now[name]:
                 raise ValueError(f"the place is one of {name}={state[name]}, this loader has {name}={now[name]}")
+        self._take_turn()
         self._epoch, self._batch = int(state["epoch"]), int(state["batch"])

@@ -223,3 +223,66 @@ def test_batches_of_pytorch_share_the_memory(opened: Any, monkeypatch: pytest.Mo
     assert numbers_of(faces.BatchLoader(dataset, 50, shuffle=False).__iter__().__next__()[name] for name in "x") == [
         list(range(50))
     ]
+
+
+@pytest.mark.parametrize("parts", ["a", "ab"])
+@pytest.mark.parametrize(
+    ("indices", "error"),
+    [
+        ([1.7], TypeError),
+        ([True, False], TypeError),
+        (np.array([2**64 - 1], "u8"), IndexError),
+        ([2**64], TypeError),
+        ([[1, 2]], TypeError),
+        ([-101], IndexError),
+        ([3, 100], IndexError),
+    ],
+)
+def test_what_names_no_sample_is_refused(opened: Any, parts: str, indices: Any, error: type[Exception]) -> None:
+    with pytest.raises(error, match="sample|integers"):
+        Samples([opened[part] for part in parts]).batch(indices)
+
+
+def test_unsigned_numbers_name_samples(opened: Any) -> None:
+    found = Samples([opened["a"], opened["b"]]).batch(np.array([99, 0, 50], "u1"))
+    assert np.asarray(found)[:, 0].tolist() == [99, 0, 50]
+
+
+def test_an_epoch_that_another_left_ends_with_an_error(opened: Any) -> None:
+    loader = BatchLoader(opened["a"], 20, shuffle=False)
+    first = iter(loader)
+    next(first)
+    assert len(list(loader)) == 2  # goes on behind it
+    with pytest.raises(RuntimeError, match="another epoch was begun after batch 1 of 3"):
+        next(first)
+
+
+def test_the_next_epoch_may_be_named_at_the_last_batch(opened: Any) -> None:
+    loader = BatchLoader(opened["a"], ROWS, shuffle=False)
+    for _ in loader:
+        loader.set_epoch(7)
+    assert (loader.state_dict()["epoch"], loader.state_dict()["batch"]) == (7, 0)
+
+
+@pytest.mark.parametrize("change", [{"batch": -1}, {"epoch": -1}, {"seed": None}])
+def test_a_place_that_is_none_is_refused(opened: Any, change: dict[str, Any]) -> None:
+    loader = BatchLoader(opened["a"], 20)
+    place = {**loader.state_dict(), **change}
+    with pytest.raises(ValueError, match="place|there is no batch"):
+        loader.load_state_dict({name: value for name, value in place.items() if value is not None})
+
+
+def test_wrong_options_are_told_at_once(opened: Any) -> None:
+    with pytest.raises(ValueError, match="seed is -1"):
+        BatchLoader(opened["a"], 20, seed=-1)
+    with pytest.raises(TypeError):
+        BatchLoader(opened["a"], 2.5)  # type: ignore[arg-type]
+
+
+def test_text_of_several_files_is_one_batch(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    for name, values in (("a", ["x", "y"]), ("b", ["zürich", ""])):
+        with h5py.File(tmp_path / f"{name}.h5", "w") as file:
+            file["t"] = values
+    with penstock.open(tmp_path / "a.h5", device="host") as a, penstock.open(tmp_path / "b.h5", device="host") as b:
+        assert Samples([a["t"], b["t"]]).batch([2, 0, 3, 1]).tolist() == ["zürich", "x", "", "y"]
