@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import numpy
 
 Shape = tuple[int, ...]
+_ON_GPU = (2, 13)  # kinds of memory, as DLPack numbers them: CUDA, and managed by CUDA
 
 
 def c_strides(shape: Shape, itemsize: int) -> Shape:
@@ -105,7 +106,7 @@ class Array(AsNumber):
     def device(self) -> str:
         """As Context takes it: "host" or "cuda:N"."""
         kind, index = self.buffer.__dlpack_device__()
-        return f"cuda:{index}" if kind in (2, 13) else "host"
+        return f"cuda:{index}" if kind in _ON_GPU else "host"
 
     @property
     def on_host(self) -> bool:
@@ -121,6 +122,8 @@ class Array(AsNumber):
     def is_contiguous(self) -> bool:
         """In C order without gaps."""
         expected = c_strides(self.shape, self.dtype.itemsize)
+        if self.strides == expected:
+            return True
         pairs = zip(self.shape, self.strides, expected, strict=True)
         return self.size == 0 or all(extent == 1 or stride == wanted for extent, stride, wanted in pairs)
 
@@ -249,7 +252,7 @@ class Array(AsNumber):
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
-        if not self.on_host:
+        if self.buffer.__dlpack_device__()[0] in _ON_GPU:
             raise AttributeError("__array_interface__: the CPU cannot address GPU memory; use to_numpy() for a copy")
         if self.dtype.fields:
             raise AttributeError("__array_interface__ cannot say where compound elements have gaps; __array__ can")
