@@ -6,6 +6,7 @@ import json
 import struct
 import tracemalloc
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -284,3 +285,46 @@ def test_a_chunk_that_grows_beyond_its_shape_is_stopped(tmp_path: Path, codec: s
             peak = tracemalloc.get_traced_memory()[1]
             tracemalloc.stop()
         assert told.value.code == "damaged" and peak < 16 << 20
+
+
+JUNK = (None, True, -1, 2**70, 1.5, "", "x", [], [None], [[]], {}, {"id": []}, {"name": {}}, "<M8[xx]", "|S0", "<U-1")
+
+
+def replaced(document: Any) -> Iterator[Any]:
+    """The document with one value left out, or another one in its place."""
+    places = document.items() if isinstance(document, dict) else enumerate(document)
+    for key, value in list(places):
+        for junk in JUNK:
+            yield (
+                {**document, key: junk} if isinstance(document, dict) else [*document[:key], junk, *document[key + 1 :]]
+            )
+        if isinstance(document, dict):
+            yield {name: one for name, one in document.items() if name != key}
+        if isinstance(value, dict | list):
+            for inner in replaced(value):
+                new = {key: inner} if isinstance(document, dict) else None
+                yield {**document, **new} if new else [*document[:key], inner, *document[key + 1 :]]
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("name", ["text", "U", "scaled timedelta", "compound", "delta"])
+def test_any_value_of_a_document_may_be_wrong(name: str, version: int, tmp_path: Path) -> None:
+    """It is read, or it is an Error; never an error of Python's that names nothing."""
+    values, dtype = TYPES.get(name, (NUMBERS.astype("i4"), "<i4"))
+    filters = {"filters": [numcodecs.Delta("i4")]} if name == "delta" and version == 2 else {}
+    if name == "delta" and version == 3:
+        filters = {"filters": [codecs3.Delta(dtype="i4")]}
+    group = zarr.open_group(tmp_path / "x", mode="w", zarr_format=version)
+    made = group.create_array("x", shape=(7, 5), chunks=(3, 5), dtype=dtype or values.dtype, **filters)
+    made[...] = values
+    place = tmp_path / "x" / "x" / ("zarr.json" if version == 3 else ".zarray")
+    read = 0
+    for document in replaced(json.loads(place.read_text())):
+        place.write_text(json.dumps(document))
+        try:
+            with ps.open(tmp_path / "x", device="host") as file:
+                file["x"].read()
+            read += 1
+        except (ps.Error, KeyError) as error:
+            assert isinstance(error, ps.Error) or "has no dataset" in str(error), document
+    assert read > 0

@@ -82,7 +82,7 @@ def _time(name: str, configuration: dict[str, Any]) -> DType:
     unit, scale = configuration.get("unit"), configuration.get("scale_factor", 1)
     if unit == "generic":
         return DType.of(f"{letter}8")
-    if unit not in _UNITS or type(scale) is not int or not 0 < scale < 1 << 31:
+    if not isinstance(unit, str) or unit not in _UNITS or type(scale) is not int or not 0 < scale < 1 << 31:
         raise ValueError(f"the unit of times is {short(scale)} {short(unit)}")
     return DType.of(f"{letter}8[{scale}{unit}]")
 
@@ -91,7 +91,7 @@ def _structured(_: str, configuration: dict[str, Any]) -> DType:
     """Members without gaps."""
     value = configuration.get("fields")
     pairs = [tuple(one.values()) if isinstance(one, dict) else one for one in value] if isinstance(value, list) else []
-    if not 0 < len(pairs) <= 1000 or not all(len(one) == 2 and isinstance(one[0], str) for one in pairs):
+    if not 0 < len(pairs) <= 1000 or not all(map(_is_pair, pairs)):
         raise ValueError(f"the fields of its elements are {short(value)}")
     fields, end = [], 0
     for name, kind in pairs:
@@ -100,6 +100,10 @@ def _structured(_: str, configuration: dict[str, Any]) -> DType:
     if any(one.dtype.host_only for one in fields):
         raise Unsupported("its elements have members of no fixed size")
     return replace(_raw(end), fields=tuple(fields))
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, list | tuple) and len(value) == 2 and isinstance(value[0], str)
 
 
 _MADE: dict[str, Callable[[str, dict[str, Any]], DType]] = {

@@ -99,6 +99,8 @@ def _filters(value: Any) -> tuple[str, list[Packer]]:
     objects, packers = "", []
     for place, one in enumerate(value):
         name = one.get("id")
+        if not isinstance(name, str):
+            raise ValueError(f"a filter's id is {short(name)}; text is expected")
         if place == 0 and name in OBJECTS:
             objects = OBJECTS[name]
         elif name == "delta":
