@@ -45,7 +45,7 @@ class FileState:
         self._decode, self._external = check_choice(decode), external
         self._mover = Mover(context, self._source.decode, self.kind.library, self.name)
         self._tally = _core.SmallTally()
-        self._rows = rows.RowTally()
+        self._rows = small.RowTally()
         self._record = Record(lambda: [small.outcome_of(tally) for tally in (self._tally, self._rows)])
         self._pending: set[Pending] = set()  # under way; held, so that dropping one does not cancel it
         self._failed_write: BaseException | None = None

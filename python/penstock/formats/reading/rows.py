@@ -9,9 +9,6 @@ and shapes are those of that way, the evidence tells the reads that were made, a
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,12 +17,12 @@ from penstock import _core
 from penstock._arrays.array import Array
 from penstock._arrays.selection import Box, Selection
 from penstock._files.open_files import Lease
-from penstock.formats.model import ChunkTable, Container, DatasetInfo, Watch
+from penstock.formats.model import Container, DatasetInfo, Watch
 from penstock.formats.reading.mover import Mover
 from penstock.formats.reading.request import Request, checked_out
+from penstock.formats.reading.small import RowTally, described, may_be_native, plain_chunks
 
 MOST_BYTES = 1 << 30  # of one call; more is worth all workers
-_MOST_DIMENSIONS = 16  # of the native reader
 
 
 class KnownRows(NamedTuple):
@@ -35,74 +32,15 @@ class KnownRows(NamedTuple):
     watch: Watch
 
 
-class RowTally:
-    """Sums over the reads of rows of one file: the fields of _core.SmallTally."""
-
-    kept_reads, kept_bytes = 0, 0
-    staged_bytes, scratch_peak_bytes, host_copies_bytes = 0, 0, 0  # the host reads to their place
-    decoded: Mapping[str, int] = MappingProxyType({})
-
-    def __init__(self) -> None:
-        self.reads, self.operations, self.bytes, self.seconds = 0, 0, 0, 0.0
-        self._samples: dict[int, _core.SmallRead] = {}
-        self._lock = threading.Lock()
-
-    def add(self, operations: int, bytes: int, seconds: float, samples: list[_core.SmallRead]) -> None:
-        with self._lock:
-            self.reads += 1
-            self.operations += operations
-            self.bytes += bytes
-            self.seconds += seconds
-            for sample in samples:
-                if len(self._samples) < 64:
-                    self._samples.setdefault(sample.bytes, sample)
-
-    @property
-    def requested_bytes(self) -> int:
-        return self.bytes
-
-    @property
-    def samples(self) -> list[_core.SmallRead]:
-        return list(self._samples.values())
-
-
 def known_rows(mover: Mover, container: Container, info: DatasetInfo) -> KnownRows | None:
     """None where rows are not simply there."""
-    if not mover.emulated or info.order != "C" or info.refusal or info.filters or info.dtype.host_only:
-        return None
-    if not 0 < info.ndim <= _MOST_DIMENSIONS or min(info.shape) == 0:
+    if not mover.emulated or info.order != "C" or info.filters or not may_be_native(info):
         return None
     watch = container.watch(info.name)
     if watch is None:
         return None
-    chunks = _chunks(info, container.table(info.name, Box((0,) * info.ndim, info.shape)), watch)
-    if chunks is None:
-        return None
-    stored = {
-        "shape": info.shape,
-        "chunk_shape": info.chunk_shape,
-        "item_bytes": info.dtype.itemsize,
-        "swap_bytes": info.dtype.swap_bytes,
-        "edge_cut": info.edge_cut,
-        "chunks": chunks,
-    }
-    return KnownRows(_core.RowReader(mover.raw, stored), watch)
-
-
-def _chunks(info: DatasetInfo, table: ChunkTable, watch: Watch) -> np.ndarray | None:
-    """Number in the grid and place in the file, a row a chunk; None where a chunk is not simply there."""
-    if table.files != (watch.file,) or table.missing or not len(table.bytes) or np.asarray(table.encoded, bool).any():
-        return None
-    shape, chunk = np.array(info.shape, np.int64), np.array(info.chunk_shape, np.int64)
-    if (table.origin % chunk).any():
-        return None
-    held = np.minimum(chunk, shape - table.origin) if info.edge_cut else np.broadcast_to(chunk, table.origin.shape)
-    cells = np.ravel_multi_index(tuple((table.origin // chunk).T), tuple(-(-shape // chunk)))
-    order = np.argsort(cells, kind="stable")
-    whole = (np.asarray(table.bytes) == held.prod(axis=1) * info.dtype.itemsize).all()
-    if not whole or (np.diff(cells[order]) == 0).any():
-        return None
-    return np.ascontiguousarray(np.column_stack([cells, table.offset_bytes]).astype(np.int64)[order])
+    chunks = plain_chunks(info, container.table(info.name, Box((0,) * info.ndim, info.shape)), watch)
+    return None if chunks is None else KnownRows(_core.RowReader(mover.raw, described(info, chunks)), watch)
 
 
 def may_read(selection: Selection) -> bool:

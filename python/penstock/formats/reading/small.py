@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +28,6 @@ from penstock.formats.reading.cores import decoder_name
 from penstock.formats.reading.kept import file_stamp, key_of, may_keep
 from penstock.formats.reading.mover import Mover
 from penstock.formats.reading.record import Counts
-from penstock.formats.reading.rows import RowTally
 
 _MOST_DIMENSIONS = 16  # of the native reader
 _FEW_CHUNKS = 256  # of a dataset, which its first read may look for: that takes less than planning
@@ -38,7 +39,7 @@ def reader_of(
 ) -> _core.SmallReader | None:
     """None where bytes are neither stored as they are read nor decoded by the cores, or only `table` can tell where
     they are; and for a `first` read, which may be the last, where finding all chunks takes longer than a plan."""
-    if info.refusal or info.conversion or not 0 < info.ndim <= _MOST_DIMENSIONS or min(info.shape) == 0:
+    if not may_be_native(info):
         return None
     watch = container.watch(info.name)
     if watch is None:
@@ -47,14 +48,8 @@ def reader_of(
     if found is None:
         return None
     chunks, how = found
-    stored = {
-        "shape": info.shape,
-        "chunk_shape": info.chunk_shape,
-        "item_bytes": info.dtype.itemsize,
-        "swap_bytes": info.dtype.swap_bytes,
-        "edge_cut": info.edge_cut,
+    stored = described(info, chunks) | {
         "backwards": info.order != "C",
-        "chunks": chunks,
         "find_chunk": how.find,
         "keep_chunk": how.keep,
         "pipeline": how.pipeline,
@@ -62,6 +57,23 @@ def reader_of(
         "chunk_bytes": info.chunk_bytes,
     }
     return _core.SmallReader(mover.raw, tally, stored, watch._asdict() | {"changed_ns": how.changed_ns})
+
+
+def may_be_native(info: DatasetInfo) -> bool:
+    """Bytes are the values, and there are elements, in as many dimensions as the native readers know."""
+    return not info.refusal and not info.conversion and 0 < info.ndim <= _MOST_DIMENSIONS and min(info.shape) > 0
+
+
+def described(info: DatasetInfo, chunks: np.ndarray) -> dict[str, Any]:
+    """As native readers take it. `chunks`: number in the grid and place in the file, a row a chunk."""
+    return {
+        "shape": info.shape,
+        "chunk_shape": info.chunk_shape,
+        "item_bytes": info.dtype.itemsize,
+        "swap_bytes": info.dtype.swap_bytes,
+        "edge_cut": info.edge_cut,
+        "chunks": chunks,
+    }
 
 
 class _How(NamedTuple):
@@ -93,14 +105,15 @@ def _found(mover: Mover, container: Container, info: DatasetInfo, asked: tuple[W
     if first and math.prod(grid) > _FEW_CHUNKS:
         return None
     table = container.table(info.name, Box((0,) * info.ndim, info.shape))
-    if table.files != (watch.file,) or table.missing or not len(table.bytes):
-        return None
-    return _coded_chunks(mover, info, table, watch) if info.filters else _plain_chunks(info, table)
+    if info.filters:
+        return _coded_chunks(mover, info, table, watch)
+    chunks = plain_chunks(info, table, watch)
+    return None if chunks is None else (chunks, _How())
 
 
-def _plain_chunks(info: DatasetInfo, table: ChunkTable) -> _Found:
-    """None where a chunk is not simply there."""
-    if np.asarray(table.encoded, bool).any():
+def plain_chunks(info: DatasetInfo, table: ChunkTable, watch: Watch) -> np.ndarray | None:
+    """Number in the grid and place in the file, a row a chunk; None where a chunk is not simply there."""
+    if not _is_of_one_file(table, watch) or np.asarray(table.encoded, bool).any():
         return None
     chunk = np.array(info.chunk_shape, np.int64)
     held = np.broadcast_to(chunk, table.origin.shape)
@@ -112,11 +125,17 @@ def _plain_chunks(info: DatasetInfo, table: ChunkTable) -> _Found:
         return None
     order = np.argsort(cells, kind="stable")
     rows = np.column_stack([cells, table.offset_bytes]).astype(np.int64)[order]
-    return np.ascontiguousarray(rows), _How()
+    return np.ascontiguousarray(rows)
+
+
+def _is_of_one_file(table: ChunkTable, watch: Watch) -> bool:
+    return table.files == (watch.file,) and not table.missing and len(table.bytes) > 0
 
 
 def _coded_chunks(mover: Mover, info: DatasetInfo, table: ChunkTable, watch: Watch) -> _Found:
-    """As _plain_chunks, where the cores decode."""
+    """As plain_chunks, where the cores decode; and how."""
+    if not _is_of_one_file(table, watch):
+        return None
     masks = np.zeros(len(table.bytes), np.int64) if table.skipped is None else np.asarray(table.skipped)
     decoded = np.asarray(table.encoded, bool).all() and (masks >= 0).all() and (np.asarray(table.bytes) > 0).all()
     cells = _cells(info, table)
@@ -200,6 +219,37 @@ def lend(mover: Mover, reader: _core.SmallReader) -> bool:
     with lease:
         reader.use(lease.files[0])
     return True
+
+
+class RowTally:
+    """Sums over the reads of rows of one file: the fields of _core.SmallTally."""
+
+    kept_reads, kept_bytes = 0, 0
+    staged_bytes, scratch_peak_bytes, host_copies_bytes = 0, 0, 0  # the host reads to their place
+    decoded: Mapping[str, int] = MappingProxyType({})
+
+    def __init__(self) -> None:
+        self.reads, self.operations, self.bytes, self.seconds = 0, 0, 0, 0.0
+        self._samples: dict[int, _core.SmallRead] = {}
+        self._lock = threading.Lock()
+
+    def add(self, operations: int, bytes: int, seconds: float, samples: list[_core.SmallRead]) -> None:
+        with self._lock:
+            self.reads += 1
+            self.operations += operations
+            self.bytes += bytes
+            self.seconds += seconds
+            for sample in samples:
+                if len(self._samples) < 64:
+                    self._samples.setdefault(sample.bytes, sample)
+
+    @property
+    def requested_bytes(self) -> int:
+        return self.bytes
+
+    @property
+    def samples(self) -> list[_core.SmallRead]:
+        return list(self._samples.values())
 
 
 def outcome_of(tally: _core.SmallTally | RowTally) -> Outcome | None:
