@@ -86,7 +86,7 @@ def test_memory_of_the_device_is_compressed(tmp_path: Path, ending: str, filters
         assert np.array_equal(file["x"].read().to_numpy(), values)
 
 
-@pytest.mark.parametrize("ending", ["h5", "zarr", "npy"])
+@pytest.mark.parametrize("ending", ["h5", "zarr"])
 def test_rows_of_a_file_are_written_from_the_device(tmp_path: Path, ending: str) -> None:
     rows = sample((100, 20), "f4")
     path, name = stored_at(tmp_path, ending, None, rows)
