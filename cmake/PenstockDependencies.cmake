@@ -31,12 +31,12 @@ function(penstock_dependency name header library)
     target_link_libraries(penstock_${name} INTERFACE ${PENSTOCK_${upper}_LIBRARY})
     set(PENSTOCK_${upper}_STATE "on (${PENSTOCK_${upper}_LIBRARY})" PARENT_SCOPE)
   else()
-    set(PENSTOCK_${upper}_STATE "off (${header} or lib${library} not found)" PARENT_SCOPE)
+    set(PENSTOCK_${upper}_STATE "off (no ${header}, or no lib${library} that a shared library can hold)" PARENT_SCOPE)
   endif()
 endfunction()
 penstock_dependency(uring liburing.h uring)
-penstock_dependency(aio libaio.h aio libaio.a)  # which the map below makes one of
-foreach(library uring aio)  # which sources ask for; the others bring sources of their own
+penstock_dependency(aio libaio.h aio libaio.a)  # the map below makes the archive fit
+foreach(library uring aio)  # sources ask for these two; the others add sources
   string(TOUPPER ${library} upper)
   if(PENSTOCK_${upper}_STATE MATCHES "^on")
     target_compile_definitions(penstock_${library} INTERFACE PENSTOCK_HAS_${upper}=1)

@@ -41,8 +41,11 @@ def skips_of(file: Path) -> collections.Counter[str]:
 def without_tool(cache: Path | None, python: str | None) -> list[str]:
     """What no test could be made for."""
     found = []
-    if cache is not None and not re.search(r"^CMAKE_Fortran_COMPILER:\w+=/", cache.read_text(), re.MULTILINE):
+    cached = None if cache is None else cache.read_text()
+    if cached is not None and not re.search(r"^CMAKE_Fortran_COMPILER:\w+=/", cached, re.MULTILINE):
         found.append("the Fortran module: there is no Fortran compiler here")
+    if cached is not None and re.search(r"^PENSTOCK_STATIC_CXX_RUNTIME:\w+=$", cached, re.MULTILINE):
+        found.append("a C++ runtime for each module: there is no static one here")
     if python is not None:
         code = f"import importlib.util as u; print(*[n for n in {sorted(MODULES)} if u.find_spec(n) is None])"
         said = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout

@@ -44,13 +44,16 @@ class Skipped(unittest.TestCase):
 
     def test_a_missing_compiler_and_a_missing_module_are_told(self) -> None:
         (self.folder / "a.xml").write_text("<testsuites/>")
-        (self.folder / "CMakeCache.txt").write_text("CMAKE_Fortran_COMPILER:FILEPATH=CMAKE_Fortran_COMPILER-NOTFOUND\n")
+        (self.folder / "CMakeCache.txt").write_text(
+            "CMAKE_Fortran_COMPILER:FILEPATH=CMAKE_Fortran_COMPILER-NOTFOUND\nPENSTOCK_STATIC_CXX_RUNTIME:INTERNAL=\n"
+        )
         stub = self.folder / "python"
         stub.write_text("#!/bin/sh\necho torch\n")
         stub.chmod(0o755)
         cache = str(self.folder / "CMakeCache.txt")
         _, lines, _ = self.run_it(str(self.folder / "a.xml"), "--cmake", cache, "--python", str(stub))
         self.assertIn("not tested: the Fortran module: there is no Fortran compiler here", lines)
+        self.assertIn("not tested: a C++ runtime for each module: there is no static one here", lines)
         self.assertIn("not tested: what is of PyTorch: there is no torch here", lines)
         self.assertEqual(lines[-1], "0 tests skipped")
 

@@ -61,7 +61,8 @@ def reader_of(
 
 def may_be_native(info: DatasetInfo) -> bool:
     """Bytes are the values, and there are elements, in as many dimensions as the native readers know."""
-    return not info.refusal and not info.conversion and 0 < info.ndim <= _MOST_DIMENSIONS and min(info.shape) > 0
+    stored_as_read = not info.refusal and not info.conversion and not info.dtype.host_only
+    return stored_as_read and 0 < info.ndim <= _MOST_DIMENSIONS and min(info.shape) > 0
 
 
 def described(info: DatasetInfo, chunks: np.ndarray) -> dict[str, Any]:
