@@ -247,6 +247,7 @@ class Judge:
         self._copies, self._options = copies, options
         self._passes: dict[str, Future[str]] = {}  # by test; its first asker runs it, others wait
         self._asking = threading.Lock()
+        self._telling = threading.Lock()  # What threads count and print does not mix.
         self.verdicts = {"killed": 0, "failed": 0, "skipped": 0}
         self.reasons: collections.Counter[str] = collections.Counter()  # of what was skipped
 
@@ -289,12 +290,13 @@ class Judge:
     def judge(self, mutation: Mutation) -> None:
         began = time.monotonic()
         verdict, why = self._verdict(mutation, self.control(mutation))
-        self.verdicts["failed" if verdict not in self.verdicts else verdict] += 1
-        if verdict == "skipped":
-            self.reasons[f"mutation whose {why.partition(': ')[0]}" if why != NO_TIME else f"mutation: {why}"] += 1
-        print(f"{verdict:<8} {mutation.name:<56} {time.monotonic() - began:5.1f} s", flush=True)
-        if why:
-            print("    " + why.replace("\n", "\n    "), flush=True)
+        lines = [f"{verdict:<8} {mutation.name:<56} {time.monotonic() - began:5.1f} s", *why.splitlines()]
+        with self._telling:
+            self.verdicts["failed" if verdict not in self.verdicts else verdict] += 1
+            if verdict == "skipped":
+                skipped = f"mutation: {why}" if why == NO_TIME else f"mutation whose {why.partition(': ')[0]}"
+                self.reasons[skipped] += 1
+            print("\n    ".join(lines), flush=True)
 
     def _verdict(self, mutation: Mutation, control: str) -> tuple[str, str]:
         """killed, SURVIVED, skipped or WRONG, and why."""
