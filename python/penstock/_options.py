@@ -1,11 +1,12 @@
 """Names and types of the options that calls take as keywords: what a checker and a reader should know of each.
 
-They are dicts, for Unpack: the core, and the formats, refuse an option that they do not know by name.
+They are dicts, for Unpack: the core, and the formats, refuse an option that they do not know by name. `meant` guesses
+which one the caller had in mind.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
 
@@ -66,3 +67,21 @@ class ReadOptions(TransferOptions, total=False):
     """How datasets are to be read."""
 
     decode: Literal["auto", "host", "gpu"]  # who decodes compressed chunks; see penstock.open
+
+
+_OF_H5PY = {  # what h5py calls an option, and how it is called here
+    "chunks": "chunk_shape",
+    "maxshape": "resizable",
+    "compression_opts": "compression_level",
+    "shards": "shard_shape",
+}
+
+
+def meant(given: str, known: Iterable[str]) -> str:
+    """ "; did you mean ...?" for an option that is none, or nothing where no known one is near."""
+    import difflib
+
+    names = tuple(known)
+    ours = _OF_H5PY.get(given)
+    near = [ours] if ours in names else difflib.get_close_matches(given, names, 1)
+    return f"; did you mean {near[0]}=?" if near else ""

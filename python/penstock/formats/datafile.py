@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock._api import Context, Outcome
 from penstock._arrays.dtype import DType
+from penstock._options import meant
 from penstock._told import Evidence
 from penstock.formats.dataset import Dataset
 from penstock.formats.group import Group
@@ -156,7 +157,8 @@ def _new_dataset(name: str, shape: Sequence[int], dtype: Any, layout: Mapping[st
         shape = (shape,)
     unknown = [one for one in layout or {} if one not in _LAYOUT]
     if unknown:
-        raise TypeError(f"dataset {name!r}: there is no {unknown[0]}=; there are {', '.join(_LAYOUT)}")
+        there = f"there are {', '.join(_LAYOUT)}{meant(unknown[0], _LAYOUT)}"
+        raise TypeError(f"dataset {name!r}: there is no {unknown[0]}=; {there}")
     try:
         extents = tuple(operator.index(extent) for extent in shape)
         kind = DType.of(dtype)

@@ -13,6 +13,7 @@ for more.
 from __future__ import annotations
 
 import math
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -230,13 +231,26 @@ class NewDataset:
         if min(self.shape, default=0) < 0 or math.prod(self.shape) * self.dtype.itemsize >= 1 << 63:
             raise ValueError(f"dataset {self.name!r}: shape {self.shape} of {self.dtype} is negative, or too large")
         for name in ("chunk_shape", "shard_shape", "resizable", "dimensions"):
-            value = getattr(self, name)
-            if value is not None and len(value) != len(self.shape):
-                raise ValueError(f"dataset {self.name!r}: {name}={value} does not have the rank of shape {self.shape}")
+            if getattr(self, name) is not None:
+                self._check_axes(name)
         for extent, most in zip(self.shape, self.resizable or self.shape, strict=True):
             if most is not None and most < extent:
                 raise ValueError(f"dataset {self.name!r}: resizable={self.resizable} is less than shape {self.shape}")
         return self
+
+    def _check_axes(self, name: str) -> None:
+        """Of what has a value for each dimension."""
+        value = getattr(self, name)
+        try:
+            given = tuple(value)
+            sizes = () if name == "dimensions" else tuple(operator.index(one) for one in given if one is not None)
+        except TypeError:
+            wanted = "whole numbers, or None" if name == "resizable" else "whole numbers"
+            raise TypeError(f"dataset {self.name!r}: {name}={value!r}; it must be a sequence of {wanted}") from None
+        if len(given) != len(self.shape):
+            raise ValueError(f"dataset {self.name!r}: {name}={value} does not have the rank of shape {self.shape}")
+        if name.endswith("_shape") and (len(sizes) < len(given) or min(sizes, default=1) < 1):
+            raise ValueError(f"dataset {self.name!r}: {name}={value}; each must be 1 or more")
 
 
 class Writer(Container):

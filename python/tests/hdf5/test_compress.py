@@ -134,6 +134,44 @@ def test_what_is_not_known_is_refused_before_anything_is_made(options: Any, word
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("name", ["x.h5", "x.nc", "x.zarr"])
+@pytest.mark.parametrize(
+    ("options", "kind", "words"),
+    [
+        ({"chunks": (3, 3)}, TypeError, r"^save\(\) has no option 'chunks'; .*; did you mean chunk_shape=\?$"),
+        ({"compression_opts": 3}, TypeError, r"did you mean compression_level=\?$"),
+        ({"compresion": "gzip"}, TypeError, r"did you mean compression=\?$"),
+        ({"fletcher32": True}, TypeError, r"no option 'fletcher32'; there are .*, timeout_s$"),
+        ({"chunk_shape": 3}, TypeError, "^dataset 'a': chunk_shape=3; it must be a sequence of whole numbers$"),
+        ({"chunk_shape": (3.0, 3)}, TypeError, "chunk_shape=.* sequence of whole numbers$"),
+        ({"chunk_shape": ("3", 3)}, TypeError, "chunk_shape=.* sequence of whole numbers$"),
+        ({"chunk_shape": (3, None)}, ValueError, "each must be 1 or more$"),
+        ({"chunk_shape": (0, 3)}, ValueError, "each must be 1 or more$"),
+        ({"chunk_shape": (3, -1)}, ValueError, "each must be 1 or more$"),
+        ({"chunk_shape": (3,)}, ValueError, "does not have the rank"),
+        ({"compression": "gzip", "compression_level": True}, ValueError, "levels 1 to 9"),
+        ({"compression": "gzip", "compression_level": 2.5}, ValueError, "levels 1 to 9"),
+        ({"compression": "gzip", "shuffle": "bit"}, TypeError, "shuffle='bit'; it must be True or False$"),
+    ],
+)
+def test_a_wrong_option_of_save_is_told_with_the_right_one(
+    name: str, options: Any, kind: type[Exception], words: str, tmp_path: Path
+) -> None:
+    with pytest.raises(kind, match=words):
+        ps.save(tmp_path / name, {"a": values((9, 9))}, device="host", **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_words_of_h5py_are_told_with_ours(tmp_path: Path) -> None:
+    with ps.create(tmp_path / "x.h5", device="host") as file:
+        for given, ours in (("chunks", "chunk_shape"), ("maxshape", "resizable"), ("shards", "shard_shape")):
+            with pytest.raises(TypeError, match=rf"there is no {given}=; .*; did you mean {ours}=\?$"):
+                file.create_dataset("a", (9,), "f4", **{given: (3,)})
+        with pytest.raises(TypeError, match="resizable=True; it must be a sequence of whole numbers, or None$"):
+            file.create_dataset("a", (9,), "f4", resizable=True)  # type: ignore[arg-type]
+        assert list(file) == []
+
+
 def test_formats_without_compression_say_so(tmp_path: Path) -> None:
     for file in ("x.npy", "x.nc3", "x.safetensors"):
         data: Any = values((9,)) if file == "x.npy" else {"a": values((9,))}

@@ -26,9 +26,11 @@ def checked(new: NewDataset) -> NewDataset:
         raise ValueError(f"dataset {new.name!r}: {given}= is for datasets with compression=")
     if level is not None:
         _, least, most = LEVELS.get(name or "", (0, 1, 0))
-        if not isinstance(level, int) or not least <= level <= most:
+        if isinstance(level, bool) or not hasattr(level, "__index__") or not least <= level <= most:
             levels = f"levels {least} to {most}" if most else "no levels"
             raise ValueError(f"dataset {new.name!r}: compression_level={level!r}, but {name} has {levels}")
+    if new.shuffle not in (None, False, True):
+        raise TypeError(f"dataset {new.name!r}: shuffle={new.shuffle!r}; it must be True or False")
     if name is not None and not new.shape:
         raise ValueError(f"dataset {new.name!r}: one element without dimensions cannot be compressed")
     return new
