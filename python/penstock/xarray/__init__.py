@@ -28,6 +28,7 @@ except ModuleNotFoundError as absent:
 from penstock._error import Error
 from penstock.formats.dataset import Dataset
 from penstock.formats.loading import UnreadableWarning
+from penstock.formats.reference import Reference
 from penstock.formats.registry import FORMATS, loaded
 from penstock.xarray.decode import decoding_of
 from penstock.xarray.lazy import LazyArray, SharedFile, unchanged
@@ -142,7 +143,7 @@ class _Group:
 
     def attributes(self) -> dict[str, Any]:
         values = self._file._file.attributes(self._group) if self._group else self._file.attrs
-        return {name: value for name, value in values.items() if name not in _INTERNAL}
+        return _users(values)
 
     def unlimited(self) -> set[str]:
         found = set()
@@ -165,7 +166,7 @@ class _Group:
         return found
 
     def _attributes(self, name: str, dataset: Dataset) -> dict[str, Any]:
-        values = {key: value for key, value in dataset.attrs.items() if key not in _INTERNAL}
+        values = _users(dataset.attrs)
         if self._format.fill_mark:
             folder = Path(self._file.name) / dataset.name
             values |= loaded(self._format.fill_mark)(values.get("_FillValue"), dataset.info, folder)
@@ -189,6 +190,17 @@ class _Group:
             decode, dtype, attributes = made or unchanged, example.dtype, dict(example.attrs)
             encoding = example.encoding | encoding
         return Variable(dims, LazilyIndexedArray(LazyArray(self._shared, dataset, dtype, decode)), attributes, encoding)
+
+
+def _users(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Without those by which formats keep dimensions, and without references, which xarray can neither follow nor
+    write."""
+    given = {name: value for name, value in attributes.items() if name not in _INTERNAL}
+    return {name: value for name, value in given.items() if not _refers(value)}
+
+
+def _refers(value: Any) -> bool:
+    return isinstance(value, Reference) or (isinstance(value, list) and any(map(_refers, value)))
 
 
 def _times(known: Mapping[str, Mapping[str, Any]], decode_times: Any, decode_timedelta: Any) -> set[str]:

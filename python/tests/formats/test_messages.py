@@ -112,14 +112,15 @@ def test_a_type_that_numpy_lacks_says_what_to_do(monkeypatch: pytest.MonkeyPatch
     assert array.view(bits).to_numpy().shape == (4,)
 
 
-def test_attributes_that_refer_to_objects_are_not_listed(tmp_path: Path) -> None:
+def test_attributes_that_refer_to_objects_are_listed_as_all_others(tmp_path: Path) -> None:
     h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["x"] = np.ones(3)
         file["x"].attrs["to"] = file["x"].ref
         file["x"].attrs["units"] = "K"
     with penstock.open(tmp_path / "x.h5", device="host") as file:
-        assert dict(file["x"].attrs) == {"units": "K"}
+        assert dict(file["x"].attrs) == {"to": penstock.Reference("/x"), "units": "K"}
+        assert all(name in file["x"].attrs for name in file["x"].attrs) and len(file["x"].attrs) == 2
 
 
 @pytest.mark.parametrize("where", ["name", "dimension", "attribute", "text", "attribute of the file"])

@@ -14,7 +14,7 @@ import pytest
 h5py = pytest.importorskip("h5py")
 from hdf5_kit import equal, fetch, whole  # noqa: E402
 
-from penstock import Error  # noqa: E402
+from penstock import Error, Reference  # noqa: E402
 from penstock.formats.hdf5 import library as hdf5_library  # noqa: E402
 from penstock.formats.hdf5.reader import Hdf5  # noqa: E402
 from penstock.formats.model import Box  # noqa: E402
@@ -328,6 +328,7 @@ def test_attributes_come_as_python_values(path: Path) -> None:
     assert found["v"].tolist() == [1.0, 2.0]
     assert {name: found[name] for name in found if name != "v"} == {
         "n": 3,
+        "pointer": Reference("/g/x"),
         "t": "m",
         "s": "fixed",
         "names": ["a", "b"],

@@ -192,6 +192,20 @@ def test_what_names_no_elements_is_refused(folder: Path, index: Any, kind: type[
                 file["contiguous"][index]
 
 
+@pytest.mark.parametrize("name", ["foreign", "packed"])
+def test_out_has_the_order_of_this_machine(folder: Path, name: str) -> None:
+    with penstock.open(folder / "x.h5", device="host") as file:
+        out = np.empty((2, 6, 10), ">i4")
+        words = (
+            f"^out has elements of big-endian int32, dataset '{name}' is read as int32, in the order of this machine$"
+        )
+        for read in (lambda: file[name].read([3, 1], out=out), lambda: file[name].gather([3, 1], out)):
+            with pytest.raises(TypeError, match=words):
+                read()
+        with pytest.raises(TypeError, match=f"of float32, dataset '{name}' is read as int32$"):
+            file[name].read([3, 1], out=out.astype("f4"))
+
+
 def test_gather_refuses_what_is_no_list(folder: Path) -> None:
     with penstock.open(folder / "x.h5", device="host") as file:
         with pytest.raises(TypeError, match="a list of integers or a mask, not int"):

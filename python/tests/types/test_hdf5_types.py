@@ -191,8 +191,10 @@ def test_references_are_followed_and_outlive_the_file(tmp_path: Path) -> None:
         assert ours[first].name.strip("/") == "group/data" and np.array_equal(ours[first][0], np.arange(6))
         assert list(ours[second]) == ["data"] and set(ours[root]) == set(ours)
         assert list(ours["group"][first].shape) == [4, 6], "from any group"
-        assert ours[ours["group/data"].attrs["to"]].shape == (3,)
-        assert ours[ours["group/data"].attrs["all"][0]].groups() == []
+        attributes = ours["group/data"].attrs
+        assert sorted(attributes) == ["all", "to"] and len(attributes) == 2, "listed, as all that can be asked for"
+        assert ours[attributes["to"]].shape == (3,)
+        assert ours[attributes["all"][0]].groups() == []
         nothing = ours["none"][...][0]
         assert not nothing and nothing == ps.Reference("")
         with pytest.raises(KeyError, match="leads nowhere"):

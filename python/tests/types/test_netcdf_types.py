@@ -78,6 +78,21 @@ def test_xarray_writes_what_it_read(path: Path, tmp_path: Path) -> None:
                 xarray.testing.assert_equal(ours[name], again[name])
 
 
+@pytest.mark.parametrize("ending", [".h5", ".nc"])
+def test_references_in_attributes_are_no_attributes_of_xarray(tmp_path: Path, ending: str) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / f"x{ending}", "w", track_order=True) as file:
+        file["x"] = np.arange(3.0)
+        for home in (file, file["x"]):
+            home.attrs["unit"], home.attrs["one"] = "K", file["x"].ref
+            home.attrs["two"] = np.array([file["x"].ref, file.ref], h5py.ref_dtype)
+    with ps.open(tmp_path / f"x{ending}", device="host") as ours:
+        assert set(ours["x"].attrs) == ({"unit", "one", "two"} if ending == ".h5" else {"unit"})
+    with xarray.open_dataset(tmp_path / f"x{ending}", engine="penstock") as ours:
+        assert ours.attrs == ours["x"].attrs == {"unit": "K"}
+        ours.load().to_netcdf(tmp_path / "again.nc", engine="netcdf4")
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("version", [2, 3])
 def test_xarray_gives_the_text_and_dates_of_zarr(tmp_path: Path, version: int) -> None:

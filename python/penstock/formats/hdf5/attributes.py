@@ -23,7 +23,8 @@ Opener = Callable[[], Any]
 
 class StoredAttributes(Mapping[str, Any]):
     """`open` gives the low-level object each time, and raises Error when the file is closed or was changed.
-    `hidden` are not shown; where there are such, one number or text in an array is a number or text, as for netCDF."""
+    `hidden` are not shown; where there are such, one number or text in an array is a number or text, and references to
+    other objects are not listed, as for netCDF."""
 
     def __init__(self, file: str, open: Opener, hidden: frozenset[str] = frozenset()) -> None:
         self._file = file
@@ -52,8 +53,7 @@ class StoredAttributes(Mapping[str, Any]):
         return repr(dict(self))
 
     def _names(self) -> list[str]:
-        """In the order of stock tools: as they were made, where the object keeps that order (netCDF-4), else by name.
-        Those that refer to other objects say nothing outside the file, and are left out."""
+        """In the order of stock tools: as they were made, where the object keeps that order (netCDF-4), or by name."""
         target, found = self._open(), []
         with explained(self._file, names_exist=True):
             is_kept = target.get_create_plist().get_attr_creation_order() & h5p.CRT_ORDER_TRACKED
@@ -61,7 +61,7 @@ class StoredAttributes(Mapping[str, Any]):
             for index in range(h5a.get_num_attrs(target)):
                 attribute = h5a.open(target, index=index, index_type=order)
                 name = name_text(attribute.name)
-                if name not in self._hidden and not _refers(attribute.get_type()):
+                if not self._hidden or (name not in self._hidden and not _refers(attribute.get_type())):
                     found.append(name)
         return found
 

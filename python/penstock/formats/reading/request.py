@@ -193,7 +193,8 @@ def checked_out(one: Request, stream: int | None, device: str) -> Target:
     target = target_of(one.out, stream)
     name, dtype, shape = one.info.name, one.info.dtype.native, one.selection.shape
     if target.dtype != dtype:
-        raise TypeError(f"out has elements of {target.dtype}, dataset {name!r} of {dtype}")
+        order = ", in the order of this machine" if target.dtype.native == dtype else ""
+        raise TypeError(f"out has elements of {target.dtype}, dataset {name!r} is read as {dtype}{order}")
     if target.shape != shape:
         raise ValueError(f"out has shape {target.shape}, the selection of dataset {name!r} {shape}")
     if target.device != device:
