@@ -65,6 +65,19 @@ def test_chunks_of_an_older_store_are_replaced_whole_and_appended(name: str, tmp
     assert np.array_equal(found[:100], np.concatenate([array, later]))
 
 
+def test_an_array_grows_though_chunks_at_an_end_that_stays_are_not_full(tmp_path: Path) -> None:
+    array = values((12, 10))
+    with ps.create(tmp_path / "x.zarr", device="host") as file:
+        options: Any = {"chunk_shape": (4, 3), "resizable": (None, 10), "compression": "gzip"}
+        file.create_dataset("a", (0, 10), "f4", **options).append(array[:4])
+    with ps.open(tmp_path / "x.zarr", write=True, device="host") as file:
+        file["a"].append(array[4:])
+        file["a"].append(array[:3])
+        with pytest.raises(ps.Error, match=r"the last ones of \(15, 10\) are not full; append whole chunks"):
+            file["a"].append(array[:3])
+    assert np.array_equal(zarr.open(tmp_path / "x.zarr")["a"][...], np.concatenate([array, array[:3]]))
+
+
 def test_chunks_that_zarr_python_wrote_are_replaced(tmp_path: Path) -> None:
     array = values((64, 64), "<f8")
     store = zarr.create_group(tmp_path / "x.zarr")

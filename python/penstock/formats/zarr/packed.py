@@ -12,7 +12,7 @@ import numpy as np
 
 from penstock import _core
 from penstock.formats.faults import unsupported
-from penstock.formats.model import Filter, NewDataset, Places
+from penstock.formats.model import Filter, NewDataset, Places, Shape
 from penstock.formats.packing.compression import LEVELS, level_of
 from penstock.formats.zarr.allocate import Index, make_packed
 from penstock.formats.zarr.array import ArrayMeta, pipeline_of, storage_of
@@ -56,12 +56,18 @@ def encoder_of(meta: ArrayMeta, document: Mapping[str, Any]) -> tuple[Filter, ..
     return tuple(filters)
 
 
-def need_whole(file: str, name: str, meta: ArrayMeta, filters: tuple[Filter, ...]) -> None:
-    """Raises Error unless a compressed array can grow: all of its chunks are full, and there is an encoder."""
+def need_encoder(file: str, name: str, meta: ArrayMeta, filters: tuple[Filter, ...]) -> None:
+    """Raises Error unless chunks of a compressed array can be made."""
     if not filters:
         how = "+".join(meta.pipeline.names)
         raise unsupported(file, f"its chunks are encoded ({how}), and new ones are not made", "write it anew", name)
-    if any(extent % chunk for extent, chunk in zip(meta.shape, meta.file_chunk, strict=True)):
+
+
+def need_full(file: str, name: str, meta: ArrayMeta, shape: Shape) -> None:
+    """Raises Error unless a compressed array can grow to `shape` and its chunks stay as they are: in the dimensions
+    that grow the last ones are full."""
+    sides = zip(meta.shape, shape, meta.file_chunk, strict=True)
+    if any(extent % chunk and after > extent for extent, after, chunk in sides):
         cause = f"its chunks of {meta.file_chunk} are compressed, and the last ones of {meta.shape} are not full"
         raise unsupported(file, cause, "append whole chunks", name)
 

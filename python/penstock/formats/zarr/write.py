@@ -35,7 +35,7 @@ from penstock.formats.zarr.chunks import together
 from penstock.formats.zarr.document import array_document, consolidated, group_document, plain_attributes
 from penstock.formats.zarr.hidden import HiddenNames
 from penstock.formats.zarr.nodes import DOCUMENT, MARKS, parents, store_of
-from penstock.formats.zarr.packed import encoder_of, need_whole, place_files
+from penstock.formats.zarr.packed import encoder_of, need_encoder, need_full, place_files
 from penstock.formats.zarr.reader import Zarr
 from penstock.formats.zarr.reading import WriterReading
 
@@ -139,7 +139,8 @@ class ZarrWriter(Writer):
         if len(new) != len(old) or any(after < before for before, after in zip(old, new, strict=True)):
             raise refused(self.name, f"from shape {old} to {new}: arrays only grow here", dataset=name)
         if storage_of(meta).packed:
-            need_whole(self.name, plain, meta, self.packing(name, Box(old, new)))
+            need_encoder(self.name, plain, meta, self.packing(name, Box(old, new)))
+            need_full(self.name, plain, meta, new)
         document = self._document(plain)
         document["shape"] = list(new)
         grown = self._checked(plain, document)
