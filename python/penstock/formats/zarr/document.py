@@ -73,10 +73,11 @@ def _codecs(dataset: NewDataset, chunk: Shape) -> list[Any]:
     plain: dict[str, Any] = {"name": "bytes"}
     if dataset.dtype.word_bytes > 1 and dataset.dtype.kind != "V":
         plain["configuration"] = {"endian": "big" if dataset.dtype.big_endian else "little"}
-    if dataset.shard_shape is None or dataset.compression is not None:
-        return [plain, *packers(dataset)]
+    codecs = [plain, *packers(dataset)]
+    if dataset.shard_shape is None:
+        return codecs
     index = [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]
-    configuration = {"chunk_shape": list(chunk), "codecs": [plain], "index_codecs": index, "index_location": "end"}
+    configuration = {"chunk_shape": list(chunk), "codecs": codecs, "index_codecs": index, "index_location": "end"}
     return [{"name": "sharding_indexed", "configuration": configuration}]
 
 

@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 
 from penstock import _core
-from penstock.formats.faults import unsupported
-from penstock.formats.model import Filter, NewDataset, Places, Shape
-from penstock.formats.packing.compression import LEVELS, level_of
+from penstock.formats.faults import refused, unsupported
+from penstock.formats.model import Box, Filter, NewDataset, Places, Shape
+from penstock.formats.packing.compression import LEVELS, is_whole, level_of
 from penstock.formats.zarr.allocate import Index, make_packed
 from penstock.formats.zarr.array import ArrayMeta, pipeline_of, storage_of
+
+_MOST_SHUFFLED = 256
 
 PathOf = Callable[[Index], str]
 
@@ -24,36 +26,60 @@ def packers(new: NewDataset) -> list[dict[str, Any]]:
     """Codecs behind the one that makes bytes. ValueError where Zarr has none for what is asked."""
     if new.compression is None:
         return []
-    if new.shuffle:
-        raise ValueError("shuffle=True, but no codec of Zarr version 3 only shuffles: leave it out, zstd does without")
-    if new.shard_shape is not None:
-        raise ValueError("compressed chunks are not written into shards: leave out shard_shape, or compression")
+    if new.shuffle and new.dtype.itemsize >= _MOST_SHUFFLED:
+        raise ValueError(f"shuffle=True, but numcodecs.shuffle takes elements of less than {_MOST_SHUFFLED} bytes")
+    return [*_shuffle(new), _packer(new)]
+
+
+def _shuffle(new: NewDataset) -> list[dict[str, Any]]:
+    """Only where it is asked for: the specification of Zarr has none, so some readers have none."""
+    size = new.dtype.itemsize
+    return [{"name": "numcodecs.shuffle", "configuration": {"elementsize": size}}] if new.shuffle and size > 1 else []
+
+
+def _packer(new: NewDataset) -> dict[str, Any]:
     if new.compression == "gzip":
-        return [{"name": "gzip", "configuration": {"level": level_of(new)}}]
+        return {"name": "gzip", "configuration": {"level": level_of(new)}}
     if new.compression == "zstd":
-        return [{"name": "zstd", "configuration": {"level": level_of(new), "checksum": False}}]
-    return [{"name": "numcodecs.lz4", "configuration": {"acceleration": 1}}]
+        return {"name": "zstd", "configuration": {"level": level_of(new), "checksum": False}}
+    return {"name": "numcodecs.lz4", "configuration": {"acceleration": 1}}
 
 
 def encoder_of(meta: ArrayMeta, document: Mapping[str, Any]) -> tuple[Filter, ...]:
     """What its chunks go through, for an Encoder; nothing where there is none for one of its codecs."""
-    pipeline, known = pipeline_of(meta), _core.encoded_filters()
-    if storage_of(meta).sharded or isinstance(pipeline, str) or any(one.name not in known for one in pipeline):
+    pipeline, known, storage = pipeline_of(meta), _core.encoded_filters(), storage_of(meta)
+    if isinstance(pipeline, str) or any(one.name not in known for one in pipeline):
         return ()
+    codecs = document["codecs"]
+    if storage.sharded:
+        if storage.backwards or storage.turned or not storage.packed:
+            return ()
+        codecs = next(one["configuration"]["codecs"] for one in codecs if one["name"] == "sharding_indexed")
     told = {
         one["name"].removeprefix("numcodecs."): one.get("configuration", {}).get("level")
-        for one in document["codecs"]
+        for one in codecs
         if isinstance(one, dict)
     }
     filters = []
-    for name, _ in pipeline:
+    for name, values in pipeline:
         if name in LEVELS:
             usual, least, most = LEVELS[name]
             level = told.get(name)
             filters.append(Filter(name, (level if isinstance(level, int) and least <= level <= most else usual,)))
         else:
-            filters.append(Filter(name, (LEVELS["gzip"][0],) if name == "zlib" else ()))
+            filters.append(Filter(name, (LEVELS["gzip"][0],) if name == "zlib" else values))
     return tuple(filters)
+
+
+def encoder_for(file: str, array: tuple[str, ArrayMeta, Mapping[str, Any]], box: Box) -> tuple[Filter, ...]:
+    """The same, for a box of the array (name, metadata and document). Raises Error where it has a part of a shard: the
+    other chunks of it would have to be moved."""
+    name, meta, document = array
+    filters = encoder_of(meta, document)
+    if filters and storage_of(meta).sharded and not is_whole(box.start, box.stop, meta.file_chunk, meta.shape):
+        cause = f"its shards of {meta.file_chunk} hold compressed chunks, and the selection has parts of some"
+        raise refused(file, cause, "write whole shards at a time", name)
+    return filters
 
 
 def need_encoder(file: str, name: str, meta: ArrayMeta, filters: tuple[Filter, ...]) -> None:

@@ -35,7 +35,8 @@ from penstock.formats.zarr.chunks import together
 from penstock.formats.zarr.document import array_document, consolidated, group_document, plain_attributes
 from penstock.formats.zarr.hidden import HiddenNames
 from penstock.formats.zarr.nodes import DOCUMENT, MARKS, parents, store_of
-from penstock.formats.zarr.packed import encoder_of, need_encoder, need_full, place_files
+from penstock.formats.zarr.packed import encoder_for, encoder_of, need_encoder, need_full, place_files
+from penstock.formats.zarr.packed_shards import PackedShards
 from penstock.formats.zarr.reader import Zarr
 from penstock.formats.zarr.reading import WriterReading
 
@@ -87,6 +88,7 @@ class ZarrWriter(Writer):
         self._written: set[str] = set()  # chunk files that were given out to be written
         self._named: set[str] = set()  # folders in which chunks, or folders of theirs, get their names
         self._complete: set[tuple[str, Index]] = set()  # shards that have all their chunks
+        self._packed = PackedShards()
         self.container.moved.clear()
 
     def need_same(self) -> None:
@@ -139,7 +141,7 @@ class ZarrWriter(Writer):
         if len(new) != len(old) or any(after < before for before, after in zip(old, new, strict=True)):
             raise refused(self.name, f"from shape {old} to {new}: arrays only grow here", dataset=name)
         if storage_of(meta).packed:
-            need_encoder(self.name, plain, meta, self.packing(name, Box(old, new)))
+            need_encoder(self.name, plain, meta, encoder_of(meta, self._document(plain)))
             need_full(self.name, plain, meta, new)
         document = self._document(plain)
         document["shape"] = list(new)
@@ -166,7 +168,8 @@ class ZarrWriter(Writer):
         return table
 
     def packing(self, name: str, box: Box) -> tuple[Filter, ...]:
-        return encoder_of(self.container.meta(name), self._document(self._nodes.plain(name)))
+        plain, meta = self._nodes.plain(name), self.container.meta(name)
+        return encoder_for(self.name, (plain, meta, self._document(plain)), box)
 
     def place(self, name: str, origin: np.ndarray, sizes: np.ndarray) -> Places:
         plain, meta = self._nodes.plain(name), self.container.meta(name)
@@ -176,8 +179,9 @@ class ZarrWriter(Writer):
             final = f"{self._nodes.folder(plain)}/{meta.keys.path(index)}"
             return moved.get(index) or self._hidden(plain, index, final)
 
+        give = self._packed.place if storage_of(meta).sharded else place_files
         with told("create chunk files of", self.name, _ADVICE):
-            places = place_files(meta, (origin, sizes), path_of)
+            places = give(meta, (origin, sizes), path_of)
         self._files.update(places.files)
         return places
 
