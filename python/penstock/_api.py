@@ -355,6 +355,9 @@ def load(context: Context, name: FileName, **options: Unpack[TransferOptions]) -
     """The whole file in a new device buffer. Wrap it without a copy: numpy.asarray(buffer) on the host device,
     cupy.asarray(buffer) or torch.as_tensor(buffer, device="cuda") on a GPU. Raises Error for an empty file, and
     `end_of_file` for one that gives fewer bytes than it had when it was opened."""
+    small = None if options else _core.load_small(context._raw, name)
+    if small is not None:
+        return small
     with context.open(name) as file:
         if not file.size_bytes:
             raise Error(operation="load", file=file.name, cause="it is empty", advice="copy or download it again")

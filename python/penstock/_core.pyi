@@ -107,13 +107,10 @@ class SmallReader:
 
 class RowReader:
     """`stored`: as SmallReader takes it, without chunks that must be found. `numbers`: int64 [n, 1]; `box`: int64
-    [ndim, 2], start and count. Returns None where a transfer must be made, or what was read: operations, bytes,
-    seconds, and a read of each size."""
+    [ndim, 2], start and count. False: a transfer must be made."""
 
-    def __init__(self, context: Context, stored: dict[str, Any]) -> None: ...
-    def read(
-        self, file: File, numbers: Any, box: Any, memory: Any
-    ) -> tuple[int, int, float, list[SmallRead]] | None: ...
+    def __init__(self, context: Context, tally: SmallTally, stored: dict[str, Any]) -> None: ...
+    def read(self, file: File, numbers: Any, box: Any, memory: Any) -> bool: ...
 
 class Transfer:
     @property
@@ -180,6 +177,15 @@ class DeviceCache:
 def device_cache(context: Context, arrays: Sequence[File | tuple[list[File], int]], **options: Any) -> DeviceCache:
     """A cache over arrays: an open file, or several with the bytes of a stripe. Its options are
     penstock.gpu.CacheOptions."""
+
+def array_interface(
+    buffer: Buffer, shape: tuple[int, ...], strides: tuple[int, ...], element: tuple[int, str, int]
+) -> dict[str, Any] | None:
+    """What NumPy asks an array for; None: the CPU cannot address the memory. `element`: offset in the buffer, type,
+    bytes."""
+
+def load_small(context: Context, name: str) -> Buffer | None:
+    """All bytes of a small file; None: a transfer has to read it, or to say why it cannot be read."""
 
 def allocate(context: Context, bytes: int, kind: str, first_touch: str) -> Buffer: ...
 

@@ -311,8 +311,11 @@ def load(  # noqa: PLR0913 - one keyword a choice
     with open(
         name, device=device, context=context, format=format, dtype=dtype, shape=shape, offset_bytes=offset_bytes
     ) as file:
+        is_single = registry.FORMATS[file.format].single
+        if is_single and names is None and like is None and not options:
+            return file["data"][...]
         arrays = file.load(names, like=like, **options)
-    return arrays["data"] if registry.FORMATS[file.format].single else arrays
+    return arrays["data"] if is_single else arrays
 
 
 def _need_no_arrays(**given: Any) -> None:

@@ -52,6 +52,47 @@ nb::object dlpack(nb::handle self, const nb::kwargs& keywords) {
     return nb::hasattr(exported, "__dlpack__") ? exported.attr("__dlpack__")(**keywords) : exported;
 }
 
+// Any integer of Python, NumPy's too.
+std::int64_t number_at(const nb::tuple& numbers, std::size_t at) {
+    const Py_ssize_t number =
+        PyNumber_AsSsize_t(PyTuple_GET_ITEM(numbers.ptr(), static_cast<Py_ssize_t>(at)), PyExc_OverflowError);
+    if (number == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
+    return number;
+}
+
+// In C order, without gaps.
+bool is_dense(const nb::tuple& shape, const nb::tuple& strides, std::int64_t item_bytes) {
+    std::int64_t next = item_bytes;
+    for (std::size_t axis = shape.size(); axis-- > 0;) {
+        const auto extent = number_at(shape, axis);
+        if (extent == 0) return true;
+        if (extent != 1 && number_at(strides, axis) != next) return false;
+        next *= extent;
+    }
+    return true;
+}
+
+// What NumPy asks an array for. `element`: (offset in the buffer, type as NumPy writes it, bytes). None: the CPU cannot
+// address the memory.
+nb::object array_interface(const PythonBuffer& buffer, const nb::tuple& shape, const nb::tuple& strides,
+                           const nb::tuple& element) {
+    if (!buffer.emulated && (buffer.part.kind == MemoryKind::device || buffer.part.kind == MemoryKind::managed)) {
+        return nb::none();
+    }
+    const auto* const first = static_cast<const std::byte*>(buffer.part.data) + number_at(element, 0);
+    const bool dense = is_dense(shape, strides, number_at(element, 2));
+    nb::list members;
+    members.append(nb::make_tuple("", element[1]));
+    nb::dict described;
+    described["shape"] = shape;
+    described["typestr"] = element[1];
+    described["descr"] = members;
+    described["data"] = nb::make_tuple(reinterpret_cast<std::uintptr_t>(first), false);
+    described["strides"] = dense ? nb::none() : nb::object(strides);
+    described["version"] = 3;
+    return described;
+}
+
 PythonBuffer allocate(const Context& context, nb::handle size, nb::handle kind_name, nb::handle touch_name) {
     const std::uint64_t bytes = byte_count("bytes", size);
     const auto kind = option<std::string>("kind", kind_name);
@@ -90,11 +131,14 @@ void bind_buffer(nb::module_& module) {
                              "Memory of a context, made by Context.allocate(); freed with the last user of it.\n\n"
                              "It is an array of bytes to other libraries: cupy.asarray(buffer) and\n"
                              "torch.from_dlpack(buffer) share it, and on the host device numpy.asarray(buffer).")
-        .def_prop_ro("context", [](const PythonBuffer& self) { return *self.context; },
-                     "The context of the core that it was allocated by.")
-        .def_prop_ro("bytes", [](const PythonBuffer& self) { return self.part.bytes; }, "How long it is.")
-        .def_prop_ro("kind", [](const PythonBuffer& self) { return to_string(self.part.kind); },
-                     "Of memory: device, pinned, managed or system.")
+        .def_prop_ro(
+            "context", [](const PythonBuffer& self) { return *self.context; },
+            "The context of the core that it was allocated by.")
+        .def_prop_ro(
+            "bytes", [](const PythonBuffer& self) { return self.part.bytes; }, "How long it is.")
+        .def_prop_ro(
+            "kind", [](const PythonBuffer& self) { return to_string(self.part.kind); },
+            "Of memory: device, pinned, managed or system.")
         .def_prop_ro("address",
                      [](const PythonBuffer& self) { return reinterpret_cast<std::uintptr_t>(self.part.data); })
         .def_prop_ro("__cuda_array_interface__", &cuda_array)
@@ -103,6 +147,8 @@ void bind_buffer(nb::module_& module) {
         .def("__dlpack__", &dlpack)
         .def("slice", &slice, any("offset_bytes"), any("bytes"),
              "A part of it, without a copy. ValueError where it would leave the buffer.");
+    module.def("array_interface", &array_interface, nb::arg("buffer"), nb::arg("shape"), nb::arg("strides"),
+               nb::arg("element"));
     module.def("allocate", &allocate, nb::arg("context"), any("bytes"), any("kind"), any("first_touch"));
 }
 

@@ -18,6 +18,7 @@ void bind_stamp(nb::module_& module);
 void bind_profile(nb::module_& module);
 void bind_table(nb::module_& module);
 void bind_small_read(nb::module_& module);
+void bind_small_load(nb::module_& module);
 void bind_row_reader(nb::module_& module);
 void bind_boxes(nb::module_& module);
 void bind_decode(nb::module_& module);

@@ -63,6 +63,7 @@ NB_MODULE(_core, module) {
     python::bind_profile(module);
     python::bind_table(module);
     python::bind_small_read(module);
+    python::bind_small_load(module);
     python::bind_row_reader(module);
     python::bind_boxes(module);
     python::bind_decode(module);

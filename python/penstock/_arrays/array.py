@@ -252,6 +252,12 @@ class Array(AsNumber):
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
+        dtype = self.dtype
+        if not dtype.fields and dtype.kind != "E":
+            element = (self.offset_bytes, dtype.typestr, dtype.itemsize)
+            found = _core.array_interface(self.buffer, self.shape, self.strides, element)
+            if found is not None:
+                return found
         if self.buffer.__dlpack_device__()[0] in _ON_GPU:
             raise AttributeError("__array_interface__: the CPU cannot address GPU memory; use to_numpy() for a copy")
         if self.dtype.fields:

@@ -9,6 +9,7 @@ only if the same bytes mean the same values.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -201,7 +202,7 @@ class DType:
             raise TypeError(f"the buffer protocol has no format for {self}")
         return _LETTERS[self.name]
 
-    @property
+    @cached_property
     def typestr(self) -> str:
         """As in `__array_interface__`: `"<f4"`, `"|u1"`, `"|V12"`. TypeError for what NumPy does not have."""
         if self.kind == "E":

@@ -45,8 +45,7 @@ class FileState:
         self._decode, self._external = check_choice(decode), external
         self._mover = Mover(context, self._source.decode, self.kind.library, self.name)
         self._tally = _core.SmallTally()
-        self._rows = small.RowTally()
-        self._record = Record(lambda: [small.outcome_of(tally) for tally in (self._tally, self._rows)])
+        self._record = Record(lambda: [small.outcome_of(self._tally)])
         self._pending: set[Pending] = set()  # under way; held, so that dropping one does not cancel it
         self._failed_write: BaseException | None = None
 
@@ -161,12 +160,12 @@ class FileState:
         if self.writable:
             return None
         with self._source.data() as source:
-            return rows.known_rows(self._mover, source, info)
+            return rows.known_rows(self._mover, source, info, self._tally)
 
     def read_rows(self, known: rows.KnownRows, wanted: Request) -> Any:
         """Rows out of the page cache; None: start_read() has to read them."""
         self._source.need_open()
-        return rows.read_rows(self._mover, known, wanted, self._rows)
+        return rows.read_rows(self._mover, known, wanted)
 
     def _start(
         self, job: Job, options: Mapping[str, Any], result: Callable[[Outcome], Any], background: bool

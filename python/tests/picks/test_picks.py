@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -232,13 +233,63 @@ def test_the_array_of_a_list_is_an_array_as_all_others(folder: Path) -> None:
 def test_rows_are_told_in_the_evidence(folder: Path) -> None:
     with penstock.open(folder / "x.h5", device="host") as file:
         dataset = file["contiguous"]
-        assert dataset[[5, 1, 2, 5]].shape == (4, 6, 10)
+        assert dataset[[30, 1, 2, 30]].shape == (4, 6, 10)
         told = file.evidence()
         assert told["formats"]["range_bytes"] == 3 * 480  # what is named twice is read once
+        assert told["formats"]["requested_bytes"] == 4 * 480
         (share,) = told["paths"]
         assert (share["path"], share["bytes"], share["operations"]) == ("buffered", 1440, 2)
-        dataset.start_read([5, 1, 2, 5]).result()
-        assert file.evidence()["formats"]["requested_bytes"] == 1440 + 4 * 480
+        dataset.start_read([30, 1, 2, 30]).result()
+        assert file.evidence()["formats"]["requested_bytes"] == 8 * 480
+
+
+def test_rows_that_lie_close_together_are_one_read(folder: Path) -> None:
+    with penstock.open(folder / "x.h5", device="host") as file:
+        dataset, rows = file["contiguous"], np.array([9, 1, 5, 3])
+        for turn in range(1, 3):
+            assert np.array_equal(np.asarray(dataset[rows]), values("float64")[rows])
+            told = file.evidence()
+            assert told["formats"]["range_bytes"] == turn * 9 * 480  # with what lies between them
+            assert told["formats"]["requested_bytes"] == turn * 4 * 480
+            assert told["formats"]["staged_bytes"] == turn * 9 * 480
+            assert told["paths"][0]["operations"] == turn
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [3],
+        [-1, 0, -40, 39],
+        np.arange(39, -1, -3),
+        np.array([7, 7, 7, 0], np.int32),
+        np.arange(20, dtype=np.int64)[::-5],
+        np.arange(40) % 3 == 0,
+        (np.arange(80) % 3 == 0)[::2],
+        [np.int64(3), 4],
+        np.array([3, 5], np.uint8),
+        np.array([3, 5], ">i8"),
+    ],
+    ids=str,
+)
+def test_the_first_and_the_later_reads_of_rows_are_alike(folder: Path, rows: Any) -> None:
+    with penstock.open(folder / "x.h5", device="host") as file:
+        for name, dtype in (("contiguous", "float64"), ("chunked", "float32")):
+            dataset = file[name]
+            for _ in range(3):
+                found = dataset[rows]
+                assert found.dtype == dataset.dtype
+                assert np.array_equal(np.asarray(found), values(dtype)[rows])
+
+
+@pytest.mark.parametrize("rows", [[40], [-41], [1 << 70], np.array([0, 40]), np.ones(39, bool), [1.5], ["a"], [None]])
+def test_later_reads_refuse_what_first_reads_refuse(folder: Path, rows: Any) -> None:
+    with penstock.open(folder / "x.h5", device="host") as file:
+        with pytest.raises((IndexError, TypeError)) as first:
+            file["contiguous"][rows]
+        dataset = file["contiguous"]
+        dataset[0], dataset[1]
+        with pytest.raises(first.type, match=re.escape(str(first.value))):
+            dataset[rows]
 
 
 def test_rows_are_those_of_the_file_as_it_is_now(tmp_path: Path) -> None:
@@ -246,10 +297,17 @@ def test_rows_are_those_of_the_file_as_it_is_now(tmp_path: Path) -> None:
     with penstock.open(tmp_path / "a.npy", device="host") as file:
         dataset = file["data"]
         assert np.asarray(dataset[[99, 0]])[0, 0] == 990
+        assert np.asarray(dataset[[99, 0]])[0, 0] == 990
         with (tmp_path / "a.npy").open("r+b") as raw:
             raw.truncate(1000)
         with pytest.raises(Error, match=r"a\.npy"):
             dataset[[99, 0]]
+        np.save(tmp_path / "b.npy", np.zeros((100, 10)))
+        (tmp_path / "b.npy").replace(tmp_path / "a.npy")
+        with pytest.raises(Error, match="replaced"):
+            dataset[[99, 0]]
+    with pytest.raises(ValueError, match="closed"):
+        dataset[[99, 0]]
 
 
 def test_extents_are_those_of_the_rows(folder: Path) -> None:

@@ -48,8 +48,8 @@ bool next(Numbers& at, const Numbers& counts, std::size_t dimensions) noexcept {
 std::pair<std::int64_t, std::size_t> inner_run(const ChunkPart& part) noexcept {
     std::int64_t elements = 1;
     std::size_t outer = part.dimensions;
-    while (outer > 0 && (part.count[outer - 1] == 1 || (part.chunk_stride[outer - 1] == elements &&
-                                                        part.box_stride[outer - 1] == elements))) {
+    while (outer > 0 && (part.count[outer - 1] == 1 ||
+                         (part.chunk_stride[outer - 1] == elements && part.box_stride[outer - 1] == elements))) {
         elements *= part.count[--outer];
     }
     return {elements, outer};
@@ -110,6 +110,11 @@ Layout::Layout(Stored stored) : stored_(std::move(stored)) {
     refuse(std::any_of(offsets.begin(), offsets.end(), [&](std::uint64_t offset) { return offset > last; }),
            "a chunk lies behind the last byte that a file can have");
     dense_ = static_cast<std::int64_t>(cells.size()) == every;
+    if (!dense_ || every != 1) return;
+    row_stride_ = item_bytes;
+    for (std::size_t axis = 1; axis < shape.size(); ++axis) {
+        row_stride_ *= static_cast<std::uint64_t>(edge_cut ? shape[axis] : chunk_shape[axis]);
+    }
 }
 
 bool Layout::find(std::int64_t cell, std::uint64_t& offset) const noexcept {

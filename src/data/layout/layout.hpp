@@ -37,6 +37,7 @@ class Runs {
     std::span<const FileRun> all() const noexcept { return {runs_.data(), count_}; }
     // False: there is no place for one more.
     bool add(const FileRun& run) noexcept;
+    void clear() noexcept { count_ = 0; }
 
   private:
     std::array<FileRun, kMostRuns> runs_{};
@@ -62,6 +63,8 @@ class Layout {
     std::size_t dimensions() const noexcept { return stored_.shape.size(); }
     std::int64_t extent(std::size_t axis) const noexcept { return stored_.shape[axis]; }
     std::uint64_t item_bytes() const noexcept { return stored_.item_bytes; }
+    // Bytes in the file from a number of the first dimension to the next; 0 where that is not always the same.
+    std::uint64_t row_stride() const noexcept { return row_stride_; }
     // False: a chunk of the box is not stored, or the box has more than kMostRuns runs, or spans too many chunks.
     // Requires: the box lies in the dataset and is not empty.
     bool runs(const ElementBox& box, Runs& found) const noexcept;
@@ -72,7 +75,8 @@ class Layout {
 
     Stored stored_;
     std::vector<std::int64_t> grid_;  // chunks in each dimension
-    bool dense_ = false;              // every chunk is stored: a cell is its own place
+    std::uint64_t row_stride_ = 0;
+    bool dense_ = false;  // every chunk is stored: a cell is its own place
 };
 
 }  // namespace penstock::data

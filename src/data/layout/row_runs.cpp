@@ -44,6 +44,9 @@ bool find_rows(const Layout& layout, const WantedRows& rows, const RowLimits& li
     found.runs.reserve(numbers.size());
     const std::vector<std::size_t> places = places_in_order(numbers);
     std::size_t before = numbers.size();  // place of the row that was found last
+    const std::uint64_t stride = layout.row_stride();
+    Runs runs;
+    std::int64_t looked = -1;  // the row that `runs` are of
     for (const std::size_t place : places) {
         const std::uint64_t to = place * row_bytes;
         if (before != numbers.size() && numbers[before] == numbers[place]) {
@@ -51,12 +54,16 @@ bool find_rows(const Layout& layout, const WantedRows& rows, const RowLimits& li
             continue;
         }
         before = place;
-        box.start[0] = numbers[place];
-        Runs runs;
-        if (!layout.runs(box, runs) || runs.all().size() > limits.runs_of_a_row) return false;
+        if (stride == 0 || looked < 0) {
+            looked = box.start[0] = numbers[place];
+            runs.clear();
+            if (!layout.runs(box, runs) || runs.all().size() > limits.runs_of_a_row) return false;
+            const auto is_long = [&](const FileRun& run) { return run.bytes > limits.run_bytes; };
+            if (std::any_of(runs.all().begin(), runs.all().end(), is_long)) return false;
+        }
+        const std::uint64_t shift = static_cast<std::uint64_t>(numbers[place] - looked) * stride;
         for (const FileRun& run : runs.all()) {
-            if (run.bytes > limits.run_bytes) return false;
-            add({run.file_offset, run.memory_offset + to, run.bytes}, limits.run_bytes, found.runs);
+            add({run.file_offset + shift, run.memory_offset + to, run.bytes}, limits.run_bytes, found.runs);
         }
     }
     return true;

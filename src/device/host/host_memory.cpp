@@ -1,9 +1,9 @@
 // See host_memory.hpp. Memory is private anonymous mappings, aligned to pages and allocated by the kernel at first use.
 // A mapping takes some microseconds to make, to touch and to take away: small memory is of the heap. It starts on a
-// page too, because queues of NVMe and O_DIRECT want that.
+// page too, because queues of NVMe and O_DIRECT want that. Memory of the device, which no caller places by its first
+// touch, is taken from mappings that others gave back.
 #include "device/host/host_memory.hpp"
 
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,14 +11,11 @@
 #include <mutex>
 #include <new>
 #include <utility>
-#include <vector>
 
 namespace penstock::device {
 namespace {
 
 constexpr std::uint64_t kHeapBytes = 64 * kKiB;
-constexpr std::size_t kPageBytes = 4096;
-constexpr std::uint64_t kHugeBytes = 2 * kMiB;  // of a large page
 
 std::uint64_t half_of_machine_memory() noexcept {
     const long pages = ::sysconf(_SC_PHYS_PAGES);
@@ -35,41 +32,13 @@ Error allocation_error(MemoryKind kind, std::uint64_t bytes, const std::string& 
                  "release buffers or ask for less");
 }
 
-// A mapping whose large pages are whole, so that its first use takes one fault for 2 MiB and not 512. Where the system
-// has no large pages to give, it gives small ones.
-void* take_mapping(std::uint64_t bytes) {
-    const std::uint64_t spare = bytes < kHugeBytes ? 0 : kHugeBytes;
-    constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    void* const mapped = ::mmap(nullptr, bytes + spare, PROT_READ | PROT_WRITE, kFlags, -1, 0);
-    if (mapped == MAP_FAILED) return nullptr;
-    if (spare == 0) return mapped;
-    const std::uint64_t before = (kHugeBytes - address(mapped) % kHugeBytes) % kHugeBytes;
-    const std::uint64_t whole = (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
-    auto* const memory = static_cast<std::byte*>(mapped) + before;
-    if (before != 0) ::munmap(mapped, before);
-    ::munmap(memory + whole, (bytes + spare + kPageBytes - 1) / kPageBytes * kPageBytes - before - whole);
-    ::madvise(memory, whole, MADV_HUGEPAGE);
-    return memory;
-}
-
-// Returns nullptr and sets errno where there is none.
-void* take_memory(std::uint64_t bytes) {
-    if (bytes <= kHeapBytes) {
-        try {
-            return std::pmr::new_delete_resource()->allocate(bytes, kPageBytes);
-        } catch (const std::bad_alloc&) {
-            errno = ENOMEM;
-            return nullptr;
-        }
-    }
-    return take_mapping(bytes);
-}
-
-void give_memory_back(std::byte* memory, std::uint64_t bytes) {
-    if (bytes <= kHeapBytes) {
-        std::pmr::new_delete_resource()->deallocate(memory, bytes, kPageBytes);
-    } else {
-        ::munmap(memory, bytes);
+// Base null, and errno set, where there is none.
+HostBlock take_heap(std::uint64_t bytes) {
+    try {
+        return {static_cast<std::byte*>(std::pmr::new_delete_resource()->allocate(bytes, kPageBytes)), bytes};
+    } catch (const std::bad_alloc&) {
+        errno = ENOMEM;
+        return {};
     }
 }
 
@@ -77,14 +46,20 @@ bool counts(MemoryKind kind) noexcept { return kind == MemoryKind::device || kin
 
 }  // namespace
 
-HostRegion::HostRegion(std::byte* base, std::uint64_t bytes, MemoryKind kind,
-                       std::shared_ptr<std::atomic<std::uint64_t>> used)
-    : base_(base), bytes_(bytes), kind_(kind), used_(std::move(used)) {}
+HostRegion::HostRegion(const HostBlock& block, std::uint64_t bytes, MemoryKind kind, HostOwner owner)
+    : base_(block.base), bytes_(bytes), kind_(kind), block_bytes_(block.bytes), owner_(std::move(owner)) {}
 
 HostRegion::~HostRegion() {
     if (!owned()) return;
-    give_memory_back(base_, bytes_);
-    used_->fetch_sub(bytes_, std::memory_order_relaxed);
+    const HostBlock block{base_, block_bytes_};
+    if (bytes_ <= kHeapBytes) {
+        std::pmr::new_delete_resource()->deallocate(base_, block_bytes_, kPageBytes);
+    } else if (kind_ == MemoryKind::device) {
+        owner_.blocks->give_back(block);
+    } else {
+        HostBlocks::unmap(block);
+    }
+    owner_.used->fetch_sub(bytes_, std::memory_order_relaxed);
 }
 
 bool HostRegion::holds(const void* memory, std::uint64_t bytes) const noexcept {
@@ -96,7 +71,8 @@ bool HostRegion::holds(const void* memory, std::uint64_t bytes) const noexcept {
 HostMemory::HostMemory(std::uint64_t capacity_bytes)
     : capacity_bytes_(capacity_bytes == 0 ? half_of_machine_memory() : capacity_bytes),
       used_bytes_(std::make_shared<std::atomic<std::uint64_t>>(0)),
-      other_bytes_(std::make_shared<std::atomic<std::uint64_t>>(0)) {}
+      other_bytes_(std::make_shared<std::atomic<std::uint64_t>>(0)),
+      blocks_(std::make_shared<HostBlocks>()) {}
 
 std::uint64_t HostMemory::free_bytes() const noexcept {
     return capacity_bytes_ - used_bytes_->load(std::memory_order_relaxed);
@@ -121,16 +97,18 @@ void* HostMemory::allocate(MemoryKind kind, std::uint64_t bytes) {
     if (bytes == 0) throw Error(ErrorCode::invalid_argument, "allocate", "0 bytes asked", "ask for at least 1");
     reserve(kind, bytes);
     const auto& used = counts(kind) ? used_bytes_ : other_bytes_;
-    void* memory = take_memory(bytes);
-    if (memory == nullptr) {
+    const HostBlock block = bytes <= kHeapBytes          ? take_heap(bytes)
+                            : kind == MemoryKind::device ? blocks_->take(bytes)
+                                                         : HostBlocks::take_new(bytes);
+    if (block.base == nullptr) {
         const int error = errno;
         used->fetch_sub(bytes, std::memory_order_relaxed);
         throw allocation_error(kind, bytes, errno_info("allocate", "", error).cause);
     }
-    auto region = std::make_shared<const HostRegion>(static_cast<std::byte*>(memory), bytes, kind, used);
+    auto region = std::make_shared<const HostRegion>(block, bytes, kind, HostOwner{used, blocks_});
     const std::unique_lock lock(mutex_);
-    regions_.emplace(address(memory), std::move(region));
-    return memory;
+    regions_.emplace(address(block.base), std::move(region));
+    return block.base;
 }
 
 void HostMemory::erase(const void* memory, bool owned) noexcept {

@@ -13,16 +13,23 @@
 #include <shared_mutex>
 #include <string>
 
+#include "device/host/kept_blocks.hpp"
 #include "penstock/device.hpp"
 
 namespace penstock::device {
+
+// What an allocation is given back to, and counted in.
+struct HostOwner {
+    std::shared_ptr<std::atomic<std::uint64_t>> used;
+    std::shared_ptr<HostBlocks> blocks;
+};
 
 // One allocation, or one registered range of memory that belongs to the caller (`owned` is false).
 class HostRegion {
   public:
     HostRegion(std::byte* base, std::uint64_t bytes, MemoryKind kind) : base_(base), bytes_(bytes), kind_(kind) {}
-    // The destructor gives the memory back and subtracts `bytes` from `used`.
-    HostRegion(std::byte* base, std::uint64_t bytes, MemoryKind kind, std::shared_ptr<std::atomic<std::uint64_t>> used);
+    // The destructor gives the memory back to `owner`.
+    HostRegion(const HostBlock& block, std::uint64_t bytes, MemoryKind kind, HostOwner owner);
     ~HostRegion();
     HostRegion(const HostRegion&) = delete;
     HostRegion& operator=(const HostRegion&) = delete;
@@ -30,14 +37,15 @@ class HostRegion {
     const std::byte* base() const noexcept { return base_; }
     std::uint64_t bytes() const noexcept { return bytes_; }
     MemoryKind kind() const noexcept { return kind_; }
-    bool owned() const noexcept { return used_ != nullptr; }
+    bool owned() const noexcept { return owner_.used != nullptr; }
     bool holds(const void* memory, std::uint64_t bytes) const noexcept;
 
   private:
     std::byte* base_;
     std::uint64_t bytes_;
     MemoryKind kind_;
-    std::shared_ptr<std::atomic<std::uint64_t>> used_;
+    std::uint64_t block_bytes_ = 0;
+    HostOwner owner_;
 };
 
 class HostMemory {
@@ -67,6 +75,7 @@ class HostMemory {
     std::uint64_t capacity_bytes_;
     std::shared_ptr<std::atomic<std::uint64_t>> used_bytes_;   // device and managed memory
     std::shared_ptr<std::atomic<std::uint64_t>> other_bytes_;  // pinned and system memory: counted but not limited
+    std::shared_ptr<HostBlocks> blocks_;
 };
 
 }  // namespace penstock::device

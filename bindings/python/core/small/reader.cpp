@@ -14,6 +14,7 @@
 #include "python/core/int_table.hpp"
 #include "python/core/small/chunks.hpp"
 #include "python/core/small/index.hpp"
+#include "python/core/small/rows.hpp"
 #include "python/core/small/tally.hpp"
 
 namespace penstock::python {
@@ -57,7 +58,8 @@ struct Watched {
 };
 
 class SmallReader {
-    static constexpr std::size_t kMostReads = 16;  // of one box; more are worth a queue
+    static constexpr std::size_t kMostReads = 16;           // of one box; more are worth a queue
+    static constexpr std::uint64_t kMostListed = 1 * kGiB;  // of one list; more is worth all workers
 
   public:
     struct Source {
@@ -92,13 +94,9 @@ class SmallReader {
     nb::object read(nb::handle index) {
         Asked asked;
         data::Runs runs;
-        if (!find(index, asked, runs)) return nb::none();
+        if (!find(index, asked, runs)) return read_more(index);
         PythonBuffer buffer;
-        const Took took = take(asked, runs.all(), [&] {
-            buffer.owner = context_.allocate(bytes_of(asked));
-            buffer.part = buffer.owner.view();
-            return buffer.part;
-        });
+        const Took took = take(asked, runs.all(), [&] { return fresh(buffer, bytes_of(asked)); });
         return took == Took::all ? answer(std::move(buffer), asked) : told(took);
     }
 
@@ -125,6 +123,67 @@ class SmallReader {
         return nb::bool_(took == Took::all);
     }
 
+    // New memory of the device, as it is read to: the host reaches that of the emulated one.
+    MemoryView fresh(PythonBuffer& buffer, std::uint64_t bytes) const {
+        buffer.owner = context_.allocate(bytes);
+        buffer.part = buffer.owner.view();
+        return emulated_ ? MemoryView{buffer.part.data, buffer.part.bytes, MemoryKind::system} : buffer.part;
+    }
+
+    // A larger box, or rows that the index lists: by many reads. As read().
+    nb::object read_more(nb::handle index) {
+        if (!tally_->open || !emulated_ || source_.chunks.chunk_bytes != 0) return nb::none();
+        Asked box;
+        data::Runs runs;
+        if (ask(index, layout_, source_.backwards, box)) {
+            if (box.elements > kMostHere / layout_.item_bytes() || !layout_.runs(box.box, runs)) return nb::none();
+            return take_many(box, bytes_of(box),
+                             [&](const File& file, const RowsInto& into) { return read_runs(file, runs.all(), into); });
+        }
+        std::vector<std::int64_t> numbers;
+        if (source_.backwards || !ask_rows(index, layout_.extent(0), numbers)) return nb::none();
+        Asked rows;
+        for (std::size_t axis = 0; axis < layout_.dimensions(); ++axis) rows.box.count[axis] = layout_.extent(axis);
+        rows.box.count[0] = 1;
+        const data::WantedRows wanted{rows.box, numbers};
+        rows.box.count[0] = static_cast<std::int64_t>(numbers.size());
+        const std::uint64_t bytes = bytes_of_rows(layout_, wanted).value_or(UINT64_MAX);
+        if (bytes > kMostListed) return nb::none();
+        return take_many(rows, bytes, [&](const File& file, const RowsInto& into) {
+            return read_rows(file, layout_, wanted, into);
+        });
+    }
+
+    template <typename Move>
+    nb::object take_many(const Asked& asked, std::uint64_t bytes, const Move& move) {
+        const nb::object held = held_file();
+        if (held.is_none()) return nb::bool_(false);
+        PythonBuffer buffer;
+        RowsRead done;
+        if (!move_many(nb::cast<const PythonFile&>(held).file, bytes, move, {&buffer, &done})) return nb::none();
+        tally_->add(done);
+        return answer(std::move(buffer), asked);
+    }
+
+    template <typename Move>
+    bool move_many(const File& file, std::uint64_t bytes, const Move& move,
+                   std::pair<PythonBuffer*, RowsRead*> made) const {
+        const GilReleased release;
+        try {
+            if (!watched_.holds()) return false;
+            const MemoryView view = fresh(*made.first, bytes);
+            if (!move(file, RowsInto{view, *made.second})) return false;
+            if (source_.swap_bytes != 0) swap(view);
+            return true;
+        } catch (const Error&) {
+            return false;
+        } catch (const std::bad_alloc&) {
+            return false;
+        }
+    }
+
+    nb::object held_file() const { return file_.is_valid() ? nb::object(file_()) : nb::none(); }
+
     std::uint64_t bytes_of(const Asked& asked) const noexcept { return asked.elements * layout_.item_bytes(); }
 
     // Where the bytes are. False: the box is not a small one, or not simply there.
@@ -138,7 +197,7 @@ class SmallReader {
     // `memory` gives the place for the elements, without the GIL.
     template <typename Memory>
     Took take(const Asked& asked, std::span<const FileRun> runs, const Memory& memory) {
-        const nb::object held = file_.is_valid() ? file_() : nb::none();
+        const nb::object held = held_file();
         const File* const file = held.is_none() ? nullptr : &nb::cast<const PythonFile&>(held).file;
         const bool coded = source_.chunks.chunk_bytes != 0;
         if (!coded && file == nullptr) return Took::not_open;
@@ -174,8 +233,8 @@ class SmallReader {
     bool move(const File& file, std::span<const FileRun> runs, const MemoryView& memory,
               std::array<SmallRead, kMostReads>& reads) const {
         for (std::size_t at = 0; at < runs.size(); ++at) {
-            const auto one = file.try_small_read(memory.slice(runs[at].memory_offset, runs[at].bytes),
-                                                 runs[at].file_offset);
+            const auto one =
+                file.try_small_read(memory.slice(runs[at].memory_offset, runs[at].bytes), runs[at].file_offset);
             if (!one) return false;
             reads[at] = *one;
         }

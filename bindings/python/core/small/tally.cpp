@@ -14,6 +14,19 @@ void SmallTally::add(const SmallRead& done) {
     if (samples.size() < kMostSamples) samples.try_emplace({done.memory.bytes, done.memory.kind}, done);
 }
 
+void SmallTally::add(const RowsRead& done) {
+    ++reads;
+    requested_bytes += done.requested_bytes;
+    operations += done.operations;
+    bytes += done.bytes;
+    staged_bytes += done.staged_bytes;
+    scratch_peak_bytes = std::max(scratch_peak_bytes, done.scratch_peak_bytes);
+    seconds += done.seconds;
+    for (const auto& [size, sample] : done.samples) {
+        if (samples.size() < kMostSamples) samples.try_emplace({size, sample.memory.kind}, sample);
+    }
+}
+
 void SmallTally::add_stream(std::uint64_t stream_bytes) {
     staged_bytes += stream_bytes;
     scratch_peak_bytes = std::max(scratch_peak_bytes, stream_bytes);
@@ -37,11 +50,12 @@ void bind_tally(nb::module_& module) {
         .def_ro("kept_reads", &SmallTally::kept_reads)
         .def_ro("kept_bytes", &SmallTally::kept_bytes)
         .def_ro("seconds", &SmallTally::seconds)
-        .def_prop_ro("decoded", [](const SmallTally& self) {
-            nb::dict found;
-            for (const auto& [name, bytes] : self.decoded) found[text(name)] = bytes;
-            return found;
-        })
+        .def_prop_ro("decoded",
+                     [](const SmallTally& self) {
+                         nb::dict found;
+                         for (const auto& [name, bytes] : self.decoded) found[text(name)] = bytes;
+                         return found;
+                     })
         .def_prop_ro("samples", [](const SmallTally& self) {
             nb::list samples;
             for (const auto& [key, sample] : self.samples) samples.append(nb::cast(sample));

@@ -20,7 +20,7 @@ from penstock._files.open_files import Lease
 from penstock.formats.model import Container, DatasetInfo, Watch
 from penstock.formats.reading.mover import Mover
 from penstock.formats.reading.request import Request, checked_out
-from penstock.formats.reading.small import RowTally, described, may_be_native, plain_chunks
+from penstock.formats.reading.small import described, may_be_native, plain_chunks
 
 MOST_BYTES = 1 << 30  # of one call; more is worth all workers
 
@@ -32,7 +32,7 @@ class KnownRows(NamedTuple):
     watch: Watch
 
 
-def known_rows(mover: Mover, container: Container, info: DatasetInfo) -> KnownRows | None:
+def known_rows(mover: Mover, container: Container, info: DatasetInfo, tally: _core.SmallTally) -> KnownRows | None:
     """None where rows are not simply there."""
     if not mover.emulated or info.order != "C" or info.filters or not may_be_native(info):
         return None
@@ -40,7 +40,7 @@ def known_rows(mover: Mover, container: Container, info: DatasetInfo) -> KnownRo
     if watch is None:
         return None
     chunks = plain_chunks(info, container.table(info.name, Box((0,) * info.ndim, info.shape)), watch)
-    return None if chunks is None else KnownRows(_core.RowReader(mover.raw, described(info, chunks)), watch)
+    return None if chunks is None else KnownRows(_core.RowReader(mover.raw, tally, described(info, chunks)), watch)
 
 
 def may_read(selection: Selection) -> bool:
@@ -51,7 +51,7 @@ def may_read(selection: Selection) -> bool:
     return all(step == 1 for step in selection.steps)
 
 
-def read_rows(mover: Mover, known: KnownRows, wanted: Request, tally: RowTally) -> Any:
+def read_rows(mover: Mover, known: KnownRows, wanted: Request) -> Any:
     """What was asked for; None: a transfer must be made, and nothing that counts has happened."""
     info, selection = wanted.info, wanted.selection
     assert selection.picks is not None
@@ -65,10 +65,8 @@ def read_rows(mover: Mover, known: KnownRows, wanted: Request, tally: RowTally) 
     memory = memoryview(buffer) if isinstance(buffer, _core.Buffer) else buffer
     box = np.ascontiguousarray(np.array([selection.first, selection.counts], np.int64).T)
     with lease:
-        done = known.reader.read(lease.files[0], selection.picks.numbers.reshape(-1, 1), box, memory)
-    if done is None:
-        return None
-    tally.add(*done)
+        if not known.reader.read(lease.files[0], selection.picks.numbers.reshape(-1, 1), box, memory):
+            return None
     return Array(buffer, info.dtype.native, selection.shape) if wanted.out is None else wanted.out
 
 

@@ -3,18 +3,17 @@
 `dataset[i : i + 1]` in a loop asks for a few KiB a million times; a program that opens a file for one row asks once.
 Where the bytes of a dataset are stored as they are read, the native SmallReader finds the ranges of the file and reads
 them on the calling thread, as the policy would have had it done. Where the cores decode chunks, it takes the bytes out
-of chunks that an earlier read has left decoded, or decodes one there and then. It answers None to all else: lists,
-large boxes, missing chunks, a file that changed, errors. Then the way of all reads is taken, so that no error is told
-in two ways. What must stay true: bytes, shapes and evidence are those of that way.
+of chunks that an earlier read has left decoded, or decodes one there and then. A box of some MiB, and rows that are
+listed, it reads by many small reads, where the host reaches the memory. It answers None to all else: other lists, large
+boxes, missing chunks, a file that changed, errors. Then the way of all reads is taken, so that no error is told in two
+ways. What must stay true: bytes, shapes and evidence are those of that way, but for the staging that no byte needed.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import threading
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -222,38 +221,7 @@ def lend(mover: Mover, reader: _core.SmallReader) -> bool:
     return True
 
 
-class RowTally:
-    """Sums over the reads of rows of one file: the fields of _core.SmallTally."""
-
-    kept_reads, kept_bytes = 0, 0
-    staged_bytes, scratch_peak_bytes, host_copies_bytes = 0, 0, 0  # the host reads to their place
-    decoded: Mapping[str, int] = MappingProxyType({})
-
-    def __init__(self) -> None:
-        self.reads, self.operations, self.bytes, self.seconds = 0, 0, 0, 0.0
-        self._samples: dict[int, _core.SmallRead] = {}
-        self._lock = threading.Lock()
-
-    def add(self, operations: int, bytes: int, seconds: float, samples: list[_core.SmallRead]) -> None:
-        with self._lock:
-            self.reads += 1
-            self.operations += operations
-            self.bytes += bytes
-            self.seconds += seconds
-            for sample in samples:
-                if len(self._samples) < 64:
-                    self._samples.setdefault(sample.bytes, sample)
-
-    @property
-    def requested_bytes(self) -> int:
-        return self.bytes
-
-    @property
-    def samples(self) -> list[_core.SmallRead]:
-        return list(self._samples.values())
-
-
-def outcome_of(tally: _core.SmallTally | RowTally) -> Outcome | None:
+def outcome_of(tally: _core.SmallTally) -> Outcome | None:
     """One outcome for all small reads of a file; None where there were none."""
     if not tally.reads:
         return _kept_outcome(tally) if tally.kept_reads else None
@@ -271,7 +239,7 @@ def outcome_of(tally: _core.SmallTally | RowTally) -> Outcome | None:
     return Outcome(tally.bytes, tally.seconds, False, "buffered", evidence)
 
 
-def _counts(tally: _core.SmallTally | RowTally) -> Counts:
+def _counts(tally: _core.SmallTally) -> Counts:
     counts = Counts(
         tally.requested_bytes,
         range_bytes=tally.bytes,

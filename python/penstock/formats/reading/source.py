@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +31,29 @@ class Opened:
     reopen: Callable[[], Container] | None = None  # of a file that was written, and published
     durable: bool = False
     anew: Callable[[], Any] | str = "it is open for writing"  # how another process opens it, or why none can
+
+
+class _Asked:
+    """While a question is answered. A generator would take longer than most answers."""
+
+    __slots__ = ("_source",)
+
+    def __init__(self, source: MetadataSource) -> None:
+        self._source = source
+
+    def __enter__(self) -> Container:
+        source = self._source
+        source.need_open()  # in a forked child the lock may be that of a thread which is not there
+        source.lock.acquire()
+        try:
+            source.need_open()
+            return source._reading
+        except BaseException:
+            source.lock.release()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        self._source.lock.release()
 
 
 class MetadataSource:
@@ -78,26 +101,15 @@ class MetadataSource:
                 advice="open it in the child",
             )
 
-    @contextmanager
-    def data(self) -> Iterator[Container]:
+    def data(self) -> AbstractContextManager[Container]:
         """The container or writer that tells where bytes are, for reading them."""
-        self.need_open()  # in a forked child the lock may be that of a thread which is not there
-        with self.lock:
-            self.need_open()
-            yield self._reading
+        return _Asked(self)
 
-    @contextmanager
-    def metadata(self) -> Iterator[Container]:
+    def metadata(self) -> AbstractContextManager[Container]:
         """The same, and after the end of writing the published file."""
         if not (self.closed and self._published and self._opened.reopen is not None):
-            with self.data() as source:
-                yield source
-            return
-        container = self._opened.reopen()
-        try:
-            yield container
-        finally:
-            container.close()
+            return _Asked(self)
+        return closing(self._opened.reopen())
 
     @contextmanager
     def writer(self) -> Iterator[Writer]:

@@ -11,6 +11,7 @@ import ast
 import os
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from penstock._arrays.dtype import DType, not_taken
@@ -26,6 +27,12 @@ _MOST_HEADER = 1 << 20  # bytes, nearly all of them padding
 _MOST_TEXT = 64 << 10  # characters without padding; NumPy itself stops at 10 000 for files it does not trust
 _MOST_RANK = 64
 _LONG = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|\b([0-9]+)L\b""")  # text, or an integer of Python 2
+# As NumPy writes it, of elements that are plain numbers.
+_USUAL = re.compile(
+    r"\{'descr': '([<>|=]?[biufc][0-9]{1,2})', 'fortran_order': (False|True), "
+    r"'shape': \(((?:[0-9]{1,18}, ?)*[0-9]{0,18})\), \}"
+)
+_USUAL_TYPE = re.compile(r"[<>|=]?(?:[iuf][248]|[biu]1|c8|c16)")
 _FIRST_READ = 4096  # bytes; most headers are shorter
 
 
@@ -68,7 +75,7 @@ def _literal(name: str, raw: bytes, encoding: str) -> dict[str, Any]:
             raise ValueError(f"{len(text)} characters; the limit is {_MOST_TEXT}")
         if not text.startswith("{"):
             raise ValueError("it begins with no dictionary")
-        header = _evaluated(text)
+        header = _usual(text) or _evaluated(text)
         if not isinstance(header, dict):
             raise ValueError("it is not a dictionary")
     except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError) as error:
@@ -76,6 +83,19 @@ def _literal(name: str, raw: bytes, encoding: str) -> dict[str, Any]:
     if set(header) != {"descr", "fortran_order", "shape"}:
         raise damaged(name, f"the header has the keys {sorted(map(str, header))}, not descr, fortran_order and shape")
     return header
+
+
+def _usual(text: str) -> dict[str, Any] | None:
+    """What _evaluated gives, in a tenth of its time."""
+    found = _USUAL.fullmatch(text)
+    if found is None:
+        return None
+    extents = [extent for extent in found[3].replace(" ", "").split(",") if extent]
+    is_tuple = found[3] == "" or "," in found[3]
+    if not is_tuple or any(extent[0] == "0" and extent != "0" for extent in extents):  # a number, or one that is none
+        return None
+    shape = tuple(int(extent) for extent in extents)
+    return {"descr": found[1], "fortran_order": found[2] == "True", "shape": shape}
 
 
 def _evaluated(text: str) -> Any:
@@ -101,8 +121,18 @@ def _info(name: str, header: dict[str, Any]) -> DatasetInfo:
     return info
 
 
+@lru_cache(maxsize=64)
+def _plain_dtype(descr: str) -> DType:
+    import numpy as np
+
+    return DType.of(np.dtype(descr))
+
+
 def _dtype(name: str, descr: Any) -> DType:
     import numpy as np
+
+    if isinstance(descr, str) and _USUAL_TYPE.fullmatch(descr):
+        return _plain_dtype(descr)
 
     try:
         dtype = np.dtype(_fields(descr))

@@ -25,6 +25,7 @@ from penstock.formats.simple.single_write import ContiguousWriter, aligned
 
 _MOST_HEADER = 100_000_000  # of the reference implementation
 _ROOM = 32 << 10  # left in a new header for what is added later
+_FIRST_READ = 8192  # bytes; the headers of few tensors are shorter
 _METADATA = "__metadata__"
 _TYPES = {
     "BOOL": "bool",
@@ -74,22 +75,22 @@ def parse(name: str, read: Callable[[int, int], bytes], there: int) -> Contiguou
 
 def _header(name: str, read: Callable[[int, int], bytes], there: int) -> tuple[dict[str, Any], int]:
     """(the JSON object, where data begin)."""
-    begin = read(FOREIGN_BYTES, 0)
+    begin = read(_FIRST_READ, 0)
     if 0 < len(begin) < 8:
         raise damaged(name, f"it has {len(begin)} bytes, too few for a safetensors file", advice=_TOO_FEW)
     size = int.from_bytes(begin[:8], "little")
     is_ours = bool(begin) and begin[8:9] in (b"", b"{") and not (size > _MOST_HEADER and begin[:8].isascii())
     if not is_ours:
-        raise foreign(name, "safetensors", begin)
+        raise foreign(name, "safetensors", begin[:FOREIGN_BYTES])
     if size > _MOST_HEADER:
         raise damaged(name, f"a header of {size} bytes; the limit is {_MOST_HEADER}")
     if 8 + size > there:
         raise cut_short(name, f"the header ends at byte {8 + size}, the file at {there}")
-    raw = read(size, 8)
+    raw = begin[8 : 8 + size] if 8 + size <= len(begin) else read(size, 8)
     if len(raw) != size:
         raise cut_short(name, f"the header ends at byte {8 + size}, the file at {8 + len(raw)}")
     try:
-        header = json.loads(raw.decode("utf-8"), object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
+        header = _JSON.decode(raw.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise damaged(name, f"the header is not JSON: {str(error)[:200]}") from None
     return header, 8 + size
@@ -105,6 +106,9 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constant(text: str) -> Any:
     raise ValueError(f"{text} is not JSON")
+
+
+_JSON = json.JSONDecoder(object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
 
 
 def _tensor(name: str, tensor: str, entry: Any) -> tuple[DatasetInfo, int, int]:

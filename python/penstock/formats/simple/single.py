@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import TracebackType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,21 +73,31 @@ def _need_empty(name: str) -> None:
             raise Error(code="unsupported", operation="open", file=name, cause=cause, advice=advice)
 
 
-@contextmanager
-def reading(name: str) -> Iterator[tuple[int, os.stat_result]]:
+class reading:  # noqa: N801 - reads as a function
     """(descriptor, how it is) of a regular file, opened for reading; what the system refuses is an Error."""
-    descriptor = -1
-    try:
-        descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe of this name does not block
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise Error(code="not_a_regular_file", operation="open", file=name, cause="it is not a regular file")
-        yield descriptor, status
-    except OSError as error:
-        raise Error.of(error, "open", name, "check the name and its permissions") from error
-    finally:
-        if descriptor >= 0:
-            close_read(descriptor)
+
+    __slots__ = ("_descriptor", "_name")
+
+    def __init__(self, name: str) -> None:
+        self._name, self._descriptor = name, -1
+
+    def __enter__(self) -> tuple[int, os.stat_result]:
+        try:
+            # A pipe of this name does not block.
+            self._descriptor = os.open(self._name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            status = os.fstat(self._descriptor)
+            if stat.S_ISREG(status.st_mode):
+                return self._descriptor, status
+            raise Error(code="not_a_regular_file", operation="open", file=self._name, cause="it is not a regular file")
+        except BaseException as error:
+            self.__exit__(type(error), error, None)
+            raise
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if self._descriptor >= 0:
+            close_read(self._descriptor)
+        if isinstance(error, OSError) and not isinstance(error, Error):
+            raise Error.of(error, "open", self._name, "check the name and its permissions") from error
 
 
 @dataclass

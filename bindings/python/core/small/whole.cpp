@@ -1,0 +1,46 @@
+// load_small: all bytes of a small file in new memory, without a file in Python and a transfer.
+#include "python/core/small/rows.hpp"
+
+namespace penstock::python {
+namespace {
+
+// False: a transfer has to say why it cannot be read, or to read it.
+bool load(const Context& context, const std::string& name, PythonBuffer& buffer) {
+    const File file = context.open(name);
+    const std::uint64_t bytes = file.size_bytes();
+    if (bytes == 0 || bytes > kMostHere) return false;
+    buffer.owner = context.allocate(bytes);
+    buffer.part = buffer.owner.view();
+    const data::FileRun whole{0, 0, bytes};
+    RowsRead done;
+    return read_runs(file, {&whole, 1}, {{buffer.part.data, bytes, MemoryKind::system}, done});
+}
+
+// None: as load(). Only the emulated device has memory that the host reaches.
+nb::object load_small(const Context& context, nb::handle path) {
+    const DeviceInfo info = context.device().info();
+    if (!info.emulated) return nb::none();
+    const std::string name = file_name(path, "open");
+    PythonBuffer buffer;
+    buffer.context = context;
+    buffer.emulated = info.emulated;
+    buffer.device_index = info.index;
+    bool loaded = false;
+    {
+        const GilReleased release;
+        try {
+            loaded = load(context, name, buffer);
+        } catch (const Error&) {
+            loaded = false;
+        }
+    }
+    return loaded ? nb::cast(std::move(buffer)) : nb::none();
+}
+
+}  // namespace
+
+void bind_small_load(nb::module_& module) {
+    module.def("load_small", &load_small, nb::arg("context"), nb::arg("name").none());
+}
+
+}  // namespace penstock::python

@@ -1,0 +1,98 @@
+"""Reads of some MiB, and of rows, by the calling thread: the same elements and errors as by a transfer, without one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import penstock
+from penstock import _api
+from penstock._error import Error
+from penstock.formats.state import FileState
+
+h5py = pytest.importorskip("h5py")
+
+ROWS = 700
+WHOLE = np.random.default_rng(5).random((ROWS, 512))  # 2.8 MB
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("medium")
+    with h5py.File(made / "x.h5", "w") as file:
+        file["contiguous"] = WHOLE
+        file["foreign"] = WHOLE.astype(">f4")
+        file.create_dataset("chunked", data=WHOLE, chunks=(33, 512))
+    np.save(made / "c.npy", WHOLE)
+    np.save(made / "f.npy", np.asfortranarray(WHOLE))
+    return made
+
+
+@pytest.fixture
+def no_transfers(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise AssertionError("a transfer was made")
+
+    monkeypatch.setattr(FileState, "start_read", refuse)
+    monkeypatch.setattr(_api.Context, "open", refuse)
+
+
+@pytest.mark.usefixtures("no_transfers")
+@pytest.mark.parametrize("index", [..., np.s_[3:-5], [5, 0, 699, 5], np.arange(ROWS) > 99])
+def test_boxes_of_some_mib_make_no_transfer(folder: Path, index: Any) -> None:
+    for name, whole in (("contiguous", WHOLE), ("foreign", WHOLE.astype("f4")), ("chunked", WHOLE)):
+        with penstock.open(folder / "x.h5", device="host") as file:
+            found = file[name][index]
+            assert np.array_equal(np.asarray(found), whole[index])
+            assert file.evidence()["formats"]["requested_bytes"] == found.nbytes
+            assert file.evidence()["path"] == "buffered"
+
+
+def test_boxes_of_many_ranges_are_read_as_before(folder: Path) -> None:
+    with penstock.open(folder / "x.h5", device="host") as file:
+        for index in (np.s_[1:, :511], np.s_[::3], np.s_[::-1]):
+            assert np.array_equal(np.asarray(file["contiguous"][index]), WHOLE[index])
+
+
+@pytest.mark.usefixtures("no_transfers")
+@pytest.mark.parametrize("name", ["c.npy", "f.npy"])
+def test_an_npy_file_is_loaded_without_a_transfer(folder: Path, name: str) -> None:
+    found = penstock.load(folder / name, "host")
+    assert np.array_equal(np.asarray(found), WHOLE)
+
+
+@pytest.mark.usefixtures("no_transfers")
+@pytest.mark.parametrize("size", [1, 65_535, 65_536, 65_537, 1_000_001, 4 << 20])
+def test_bytes_are_loaded_without_a_transfer(tmp_path: Path, size: int) -> None:
+    content = np.random.default_rng(size).integers(0, 256, size, np.uint8).tobytes()
+    (tmp_path / "x.bin").write_bytes(content)
+    for _ in range(3):  # the later ones into memory that was used before
+        assert bytes(penstock.load(tmp_path / "x.bin", "host")) == content
+
+
+def test_loaded_arrays_do_not_share_memory(tmp_path: Path) -> None:
+    held = []
+    for number in range(4):
+        np.save(tmp_path / "x.npy", np.full(100_000, number))
+        held.append(np.asarray(penstock.load(tmp_path / "x.npy", "host")))
+    del held[1]  # its memory may serve the next one
+    held.append(np.asarray(penstock.load(tmp_path / "x.npy", "host")))
+    assert [set(one.tolist()) for one in held] == [{0}, {2}, {3}, {3}]
+
+
+def test_a_file_that_shrinks_is_an_error_and_no_old_bytes(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", WHOLE)
+    with penstock.open(tmp_path / "x.npy", device="host") as file:
+        dataset = file["data"]
+        for index in (..., [5, 1, 2], np.s_[3:400]):
+            assert np.array_equal(np.asarray(dataset[index]), WHOLE[index])
+        with (tmp_path / "x.npy").open("r+b") as raw:
+            raw.truncate(9000)
+        for index in (..., [5, 1, 2], np.s_[3:400]):
+            with pytest.raises(Error, match=r"x\.npy"):
+                dataset[index]
+    with pytest.raises(Error, match=r"x\.npy"):
+        penstock.load(tmp_path / "x.npy", "host")
