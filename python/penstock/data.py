@@ -314,10 +314,14 @@ class BatchLoader:
         missing = now.keys() - state.keys()
         if missing:
             raise ValueError(f"the place has no {', '.join(sorted(missing))}: it is none that state_dict() told")
-        if min(int(state["epoch"]), int(state["batch"])) < 0:
-            raise ValueError(f"there is no batch {state['batch']} of epoch {state['epoch']}")
+        epoch, batch = operator.index(state["epoch"]), operator.index(state["batch"])
+        if min(epoch, batch) < 0:
+            raise ValueError(f"there is no batch {batch} of epoch {epoch}")
         for name in ("batch_size", "seed", "shuffle", "world", "samples"):
             if state[name] != now[name]:
                 raise ValueError(f"the place is one of {name}={state[name]}, this loader has {name}={now[name]}")
+        most = -(-len(self._samples) // self._world)  # of a rank
+        if batch > -(-most // self.batch_size):
+            raise ValueError(f"the place is behind {batch} batches, an epoch has {len(self)}")
         self._take_turn()
-        self._epoch, self._batch = int(state["epoch"]), int(state["batch"])
+        self._epoch, self._batch = epoch, batch

@@ -264,12 +264,15 @@ def test_the_next_epoch_may_be_named_at_the_last_batch(opened: Any) -> None:
     assert (loader.state_dict()["epoch"], loader.state_dict()["batch"]) == (7, 0)
 
 
-@pytest.mark.parametrize("change", [{"batch": -1}, {"epoch": -1}, {"seed": None}])
+@pytest.mark.parametrize("change", [{"batch": -1}, {"epoch": -1}, {"seed": None}, {"batch": 4}, {"batch": 2**70}])
 def test_a_place_that_is_none_is_refused(opened: Any, change: dict[str, Any]) -> None:
     loader = BatchLoader(opened["a"], 20)
     place = {**loader.state_dict(), **change}
     with pytest.raises(ValueError, match="place|there is no batch"):
         loader.load_state_dict({name: value for name, value in place.items() if value is not None})
+    with pytest.raises(TypeError, match="integer"):
+        loader.load_state_dict({**loader.state_dict(), "batch": 0.5})  # type: ignore[dict-item]
+    assert numbers_of(loader) == numbers_of(BatchLoader(opened["a"], 20))
 
 
 def test_wrong_options_are_told_at_once(opened: Any) -> None:
