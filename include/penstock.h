@@ -4,9 +4,9 @@
  * declarations only grow. Plain C11. The conventions below hold for every function, so the declarations do not repeat
  * them.
  *
- *  1. Handles (penstock_context, penstock_file, penstock_buffer, penstock_transfer) are opaque pointers. A null handle
- *     and a handle of another kind are refused with PENSTOCK_INVALID_ARGUMENT. Using a freed handle is undefined, as
- *     with free().
+ *  1. Handles (penstock_context, penstock_file, penstock_buffer, penstock_transfer, penstock_datafile and
+ *     penstock_dataset) are opaque pointers. A null handle and one of another kind are refused with
+ *     PENSTOCK_INVALID_ARGUMENT. Using a freed handle is undefined, as with free().
  *  2. Functions that can fail return an int: PENSTOCK_OK or one of the codes below. Codes are never renumbered; treat
  *     one you do not know as PENSTOCK_INTERNAL. Nothing is printed, nothing exits, no signal handler is installed.
  *  3. The last parameter of such a function is a penstock_error*, filled on failure and cleared on success. It may be
@@ -40,7 +40,7 @@ extern "C" {
 #endif
 
 /* Raised when a declaration is added. A program built against version n runs with any library of version >= n. */
-#define PENSTOCK_ABI_VERSION 1
+#define PENSTOCK_ABI_VERSION 2
 
 typedef struct penstock_context penstock_context;
 typedef struct penstock_file penstock_file;
@@ -255,6 +255,93 @@ int penstock_transfer_progress(const penstock_transfer* transfer, uint64_t* done
 int penstock_transfer_evidence(const penstock_transfer* transfer, penstock_text* json, penstock_error* error);
 int penstock_transfer_plan(const penstock_transfer* transfer, penstock_text* text, penstock_error* error);
 void penstock_transfer_free(penstock_transfer* transfer);
+
+/* ---- Datasets: arrays in files, by name ----
+ *
+ * Of formats whose metadata need no other library: NPY, classic netCDF (CDF-1, 2 and 5), safetensors, and raw elements.
+ * HDF5 and netCDF-4 are PENSTOCK_UNSUPPORTED here: use Penstock from Python, or read at the offsets that the HDF5
+ * library tells with penstock_read. A file that is damaged is PENSTOCK_IO_ERROR, one that was cut short
+ * PENSTOCK_END_OF_FILE, and a name that the file does not have PENSTOCK_NOT_FOUND.
+ */
+typedef struct penstock_datafile penstock_datafile;
+typedef struct penstock_dataset penstock_dataset;
+
+#define PENSTOCK_MOST_DIMENSIONS 16
+
+typedef struct penstock_datafile_options {
+    uint64_t struct_size;
+    const char* format;    /* null: by the file's first bytes; "npy", "netcdf3", "safetensors", "raw" */
+    int32_t writable;      /* elements may be written; metadata stay as they are */
+    uint32_t rank;         /* this and the next three: of "raw" alone, the one dataset "data" */
+    const char* dtype;     /* as in penstock_dataset_info, e.g. "float32" */
+    const uint64_t* shape; /* rank elements */
+    uint64_t offset_bytes; /* of the first element */
+} penstock_datafile_options;
+#define PENSTOCK_DATAFILE_OPTIONS_INIT {sizeof(penstock_datafile_options), 0, 0, 0, 0, 0, 0}
+
+/* Reads the metadata, once. options may be null. Give back with penstock_datafile_close. */
+int penstock_datafile_open(const penstock_context* context, const char* name, const penstock_datafile_options* options,
+                           penstock_datafile** datafile, penstock_error* error);
+void penstock_datafile_close(penstock_datafile* datafile);
+/* How many datasets it has, and the name of each, in the order of the file; index begins at 0. */
+int penstock_datafile_count(const penstock_datafile* datafile, uint64_t* count, penstock_error* error);
+int penstock_datafile_name(const penstock_datafile* datafile, uint64_t index, penstock_text* name,
+                           penstock_error* error);
+
+/* name may be null where the file has one dataset. Give back with penstock_dataset_close; it keeps its file open. */
+int penstock_dataset_open(const penstock_datafile* datafile, const char* name, penstock_dataset** dataset,
+                          penstock_error* error);
+void penstock_dataset_close(penstock_dataset* dataset);
+
+/* Dimensions are in C order: the last is the nearest in memory. An NPY array in Fortran order keeps its shape. */
+typedef struct penstock_dataset_info {
+    uint64_t struct_size;
+    char dtype[64];        /* "float32", "int8", "complex128", "bool", "bfloat16", "S5", "void16" (bits), ... */
+    char format[32];       /* of the file */
+    uint64_t item_bytes;   /* of an element */
+    uint64_t rank;         /* dimensions; 0: one element */
+    uint64_t bytes;        /* of all elements */
+    int32_t is_encoded;    /* chunks are compressed or otherwise changed: they are read, not written */
+    int32_t is_swapped;    /* words are stored in the other order of bytes: memory gets, and gives, this machine's */
+    uint64_t shape[PENSTOCK_MOST_DIMENSIONS];       /* elements */
+    uint64_t chunk_shape[PENSTOCK_MOST_DIMENSIONS]; /* the dataset's, at least 1 each, where it has no chunks */
+} penstock_dataset_info;
+#define PENSTOCK_DATASET_INFO_INIT {sizeof(penstock_dataset_info), {0}, {0}, 0, 0, 0, 0, 0, {0}, {0}}
+
+int penstock_dataset_describe(const penstock_dataset* dataset, penstock_dataset_info* info, penstock_error* error);
+
+/* A box of elements, and how they lie in memory. Each array has `rank` numbers, which is the dataset's. */
+typedef struct penstock_selection {
+    uint64_t struct_size;
+    uint64_t rank;
+    const uint64_t* start;        /* null: 0 */
+    const uint64_t* count;        /* null: all from start on, by step */
+    const uint64_t* step;         /* null: 1 */
+    const int64_t* strides_bytes; /* in memory, from an element of the box to its neighbour; null: C order, no gaps */
+} penstock_selection;
+#define PENSTOCK_SELECTION_INIT {sizeof(penstock_selection), 0, 0, 0, 0, 0}
+
+typedef struct penstock_dataset_result {
+    uint64_t struct_size;
+    uint64_t bytes;          /* of elements that came to their places */
+    double seconds;
+    uint64_t decoded_bytes;  /* of them, decoded on the cores of the host */
+    uint64_t filled_bytes;   /* of them, fill values of chunks that are not stored */
+    uint32_t fallbacks;      /* how many the evidence lists */
+    int32_t reserved;        /* zero */
+    char path[32];           /* as in penstock_result */
+    penstock_text* evidence; /* in; null, or where the evidence goes as JSON: of all transfers that it took, as one */
+} penstock_dataset_result;
+#define PENSTOCK_DATASET_RESULT_INIT {sizeof(penstock_dataset_result), 0, 0, 0, 0, 0, 0, {0}, 0}
+
+/* Blocking. selection may be null: all elements. request says where to and how: its memory holds the selection, of any
+ * kind; offset_bytes stays zero; progress is called once, at the end. result may be null; it is filled on failure too.
+ * A write changes elements that are in the file, and no byte between them; it is not atomic. Elements in memory are in
+ * this machine's order of bytes. */
+int penstock_dataset_read(const penstock_dataset* dataset, const penstock_selection* selection,
+                          const penstock_request* request, penstock_dataset_result* result, penstock_error* error);
+int penstock_dataset_write(const penstock_dataset* dataset, const penstock_selection* selection,
+                           const penstock_request* request, penstock_dataset_result* result, penstock_error* error);
 
 #ifdef __cplusplus
 }

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "boundary.hpp"
+#include "formats/data_file.hpp"
 #include "penstock.h"
 #include "penstock/context.hpp"
 
@@ -37,6 +38,29 @@ struct penstock_transfer {
     static constexpr const char* kName = "penstock_transfer";
     std::uint64_t tag = kTag;
     penstock::Transfer value;
+};
+
+struct penstock_datafile {
+    static constexpr std::uint64_t kTag = 0x70656e4461746146;
+    static constexpr const char* kName = "penstock_datafile";
+    std::uint64_t tag = kTag;
+    std::shared_ptr<const penstock::formats::DataFile> value;
+};
+
+namespace penstock::c {
+
+struct OpenedDataset {
+    std::shared_ptr<const formats::DataFile> file;
+    formats::StoredDataset stored;
+};
+
+}  // namespace penstock::c
+
+struct penstock_dataset {
+    static constexpr std::uint64_t kTag = 0x70656e4461746153;
+    static constexpr const char* kName = "penstock_dataset";
+    std::uint64_t tag = kTag;
+    penstock::c::OpenedDataset value;
 };
 
 namespace penstock::c {

@@ -2,11 +2,11 @@
 //
 // A request is checked completely before anything starts. A result struct is cleared before a transfer and filled after
 // it, so that a caller never reads values of an earlier call.
-#include <chrono>
 #include <vector>
 
 #include "boundary.hpp"
 #include "handles.hpp"
+#include "requests.hpp"
 #include "values.hpp"
 
 using penstock::c::copied;
@@ -19,35 +19,6 @@ using penstock::c::refuse;
 using penstock::c::required;
 
 namespace {
-
-struct Request {
-    penstock::MemoryView memory;
-    std::uint64_t offset_bytes = 0;
-    penstock::TransferOptions options;
-};
-
-Request checked(const penstock_request* given) {
-    const auto wanted = copied("penstock_request", &required("penstock_request", given));
-    if (wanted.timeout_ms < 0) {
-        refuse("check arguments", "timeout_ms is " + std::to_string(wanted.timeout_ms), "0 means no time limit");
-    }
-    Request request{penstock::c::memory_view(wanted.memory), wanted.offset_bytes, {}};
-    request.options.path = penstock::c::path_named(wanted.path);
-    request.options.chunk_bytes = wanted.chunk_bytes;
-    request.options.workers = wanted.workers;
-    request.options.depth = wanted.depth;
-    request.options.strict = wanted.strict != 0;
-    request.options.durable = wanted.durable != 0;
-    request.options.full_evidence = wanted.full_evidence != 0;
-    if (wanted.timeout_ms > 0) request.options.deadline = penstock::c::deadline_after_ms(wanted.timeout_ms);
-    if (wanted.progress != nullptr) {
-        request.options.progress = [report = wanted.progress, user = wanted.user](std::uint64_t done,
-                                                                                  std::uint64_t total) {
-            report(user, done, total);
-        };
-    }
-    return request;
-}
 
 void clear(penstock_result* result) {
     if (result == nullptr) return;
@@ -94,7 +65,7 @@ int penstock_read(const penstock_file* file, const penstock_request* request, pe
                   penstock_error* error) {
     return guarded("read", error, [&] {
         clear(result);
-        const Request wanted = checked(request);
+        const auto wanted = penstock::c::checked_request(request);
         give(opened(file).read(wanted.memory, wanted.offset_bytes, wanted.options), result);
     });
 }
@@ -103,7 +74,7 @@ int penstock_write(const penstock_file* file, const penstock_request* request, p
                    penstock_error* error) {
     return guarded("write", error, [&] {
         clear(result);
-        const Request wanted = checked(request);
+        const auto wanted = penstock::c::checked_request(request);
         give(opened(file).write(wanted.memory, wanted.offset_bytes, wanted.options), result);
     });
 }
@@ -112,7 +83,7 @@ int penstock_start_read(const penstock_file* file, const penstock_request* reque
                         penstock_error* error) {
     return guarded("start read", error, [&] {
         give_handle(transfer, [&] {
-            const Request wanted = checked(request);
+            const auto wanted = penstock::c::checked_request(request);
             return opened(file).start_read(wanted.memory, wanted.offset_bytes, wanted.options);
         });
     });
@@ -122,7 +93,7 @@ int penstock_start_write(const penstock_file* file, const penstock_request* requ
                          penstock_error* error) {
     return guarded("start write", error, [&] {
         give_handle(transfer, [&] {
-            const Request wanted = checked(request);
+            const auto wanted = penstock::c::checked_request(request);
             return opened(file).start_write(wanted.memory, wanted.offset_bytes, wanted.options);
         });
     });
@@ -133,7 +104,7 @@ int penstock_start_ranges(const penstock_context* context, const penstock_ranges
     return guarded("start ranges", error, [&] {
         give_handle(transfer, [&] {
             const auto wanted = copied("penstock_ranges", &required("penstock_ranges", ranges));
-            const Request how = checked(request);
+            const auto how = penstock::c::checked_request(request);
             if (how.memory.data != nullptr || how.memory.bytes != 0 || how.offset_bytes != 0) {
                 refuse("start ranges", "the request has memory or an offset of its own", "give them in the ranges");
             }

@@ -1,9 +1,16 @@
 ! Penstock from Fortran: the C ABI of penstock.h as a module, with the same names.
 !
-! Everything penstock.h promises holds here; read its numbered conventions first. What Fortran adds: handles are c_ptr
-! (a handle passed where another is wanted is refused), absent optional arguments are null pointers, file names end in
-! c_null_char (see penstock_name), and sizes are c_int64_t, as Fortran has no unsigned integers: none above 2**63 - 1.
-! Structs have the right struct_size from their declaration on.
+! Everything penstock.h promises holds here; read its numbered conventions first. What Fortran adds:
+!
+! 1. Handles are c_ptr. A handle passed where another is wanted is refused.
+! 2. Absent optional arguments are null pointers, and file names end in c_null_char (see penstock_name).
+! 3. Sizes are c_int64_t, as Fortran has no unsigned integers: none above 2**63 - 1.
+! 4. Structs have the right struct_size from their declaration on.
+! 5. C says the dimension that is farthest in memory first, Fortran the nearest. penstock_shape gives the shape of a
+!    dataset as the Fortran array that holds it has it; penstock_dataset_read_box and penstock_dataset_write_box take
+!    boxes in that order, with elements counted from 1. What NumPy or C calls shape (rows, columns) is (columns, rows).
+! 6. The request of a read has no intent: the memory that it points to is written, which a compiler that is told
+!    intent(in) may take for unchanged.
 module penstock
   use, intrinsic :: iso_c_binding
   implicit none
@@ -111,6 +118,49 @@ module penstock
     integer(c_int32_t) :: direction = 0, kind = 0
   end type
 
+  integer, parameter :: penstock_most_dimensions = 16
+
+  type, bind(c) :: penstock_datafile_options
+    integer(c_int64_t) :: struct_size = 48
+    type(c_ptr) :: format = c_null_ptr
+    integer(c_int32_t) :: writable = 0, rank = 0
+    type(c_ptr) :: dtype = c_null_ptr, shape = c_null_ptr
+    integer(c_int64_t) :: offset_bytes = 0
+  end type
+
+  ! shape and chunk_shape are in C order; penstock_shape turns them.
+  type, bind(c) :: penstock_dataset_info
+    integer(c_int64_t) :: struct_size = 392
+    character(kind=c_char) :: dtype(64) = c_null_char
+    character(kind=c_char) :: format(32) = c_null_char
+    integer(c_int64_t) :: item_bytes = 0, rank = 0, bytes = 0
+    integer(c_int32_t) :: is_encoded = 0, is_swapped = 0
+    integer(c_int64_t) :: shape(penstock_most_dimensions) = 0
+    integer(c_int64_t) :: chunk_shape(penstock_most_dimensions) = 0
+  end type
+
+  ! In C order and from 0 on; penstock_dataset_read_box and penstock_dataset_write_box make it.
+  type, bind(c) :: penstock_selection
+    integer(c_int64_t) :: struct_size = 48
+    integer(c_int64_t) :: rank = 0
+    type(c_ptr) :: start = c_null_ptr, count = c_null_ptr, step = c_null_ptr, strides_bytes = c_null_ptr
+  end type
+
+  type, bind(c) :: penstock_dataset_result
+    integer(c_int64_t) :: struct_size = 88
+    integer(c_int64_t) :: bytes = 0
+    real(c_double) :: seconds = 0
+    integer(c_int64_t) :: decoded_bytes = 0, filled_bytes = 0
+    integer(c_int32_t) :: fallbacks = 0, reserved = 0
+    character(kind=c_char) :: path(32) = c_null_char
+    type(c_ptr) :: evidence = c_null_ptr
+  end type
+
+  ! The box of a dataset, given as Fortran counts: dimensions in the order of a Fortran array, elements from 1 on.
+  type :: penstock_box
+    integer(c_int64_t), allocatable :: start(:), count(:), step(:)
+  end type
+
   interface
     integer(c_int32_t) function penstock_abi_version() bind(c)
       import
@@ -216,7 +266,7 @@ module penstock
     integer(c_int) function penstock_read(file, request, result, error) bind(c)
       import
       type(c_ptr), value :: file
-      type(penstock_request), intent(in) :: request
+      type(penstock_request) :: request
       type(penstock_result), intent(inout), optional :: result
       type(penstock_error), intent(inout), optional :: error
     end function
@@ -230,7 +280,7 @@ module penstock
     integer(c_int) function penstock_start_read(file, request, transfer, error) bind(c)
       import
       type(c_ptr), value :: file
-      type(penstock_request), intent(in) :: request
+      type(penstock_request) :: request
       type(c_ptr), intent(out) :: transfer
       type(penstock_error), intent(inout), optional :: error
     end function
@@ -289,6 +339,65 @@ module penstock
       import
       type(c_ptr), value :: transfer
     end subroutine
+
+    integer(c_int) function penstock_datafile_open(context, name, options, datafile, error) bind(c)
+      import
+      type(c_ptr), value :: context
+      character(kind=c_char), intent(in) :: name(*)
+      type(penstock_datafile_options), intent(in), optional :: options
+      type(c_ptr), intent(out) :: datafile
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    subroutine penstock_datafile_close(datafile) bind(c)
+      import
+      type(c_ptr), value :: datafile
+    end subroutine
+    integer(c_int) function penstock_datafile_count(datafile, count, error) bind(c)
+      import
+      type(c_ptr), value :: datafile
+      integer(c_int64_t), intent(out) :: count
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    integer(c_int) function penstock_datafile_name(datafile, index, name, error) bind(c)
+      import
+      type(c_ptr), value :: datafile
+      integer(c_int64_t), value :: index
+      type(penstock_text), intent(inout) :: name
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    integer(c_int) function penstock_dataset_open(datafile, name, dataset, error) bind(c)
+      import
+      type(c_ptr), value :: datafile
+      character(kind=c_char), intent(in), optional :: name(*)
+      type(c_ptr), intent(out) :: dataset
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    subroutine penstock_dataset_close(dataset) bind(c)
+      import
+      type(c_ptr), value :: dataset
+    end subroutine
+    integer(c_int) function penstock_dataset_describe(dataset, info, error) bind(c)
+      import
+      type(c_ptr), value :: dataset
+      type(penstock_dataset_info), intent(inout) :: info
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    integer(c_int) function penstock_dataset_read(dataset, selection, request, result, error) bind(c)
+      import
+      type(c_ptr), value :: dataset
+      type(penstock_selection), intent(in), optional :: selection
+      type(penstock_request) :: request
+      type(penstock_dataset_result), intent(inout), optional :: result
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    integer(c_int) function penstock_dataset_write(dataset, selection, request, result, error) bind(c)
+      import
+      type(c_ptr), value :: dataset
+      type(penstock_selection), intent(in), optional :: selection
+      type(penstock_request), intent(in) :: request
+      type(penstock_dataset_result), intent(inout), optional :: result
+      type(penstock_error), intent(inout), optional :: error
+    end function
   end interface
 
 contains
@@ -299,6 +408,66 @@ contains
     character(kind=c_char, len=:), allocatable :: ended
     ended = trim(name)//c_null_char
   end function
+
+  ! The shape of a dataset as a Fortran array has it: the first dimension is the nearest in memory.
+  function penstock_shape(info) result(shape)
+    type(penstock_dataset_info), intent(in) :: info
+    integer(c_int64_t), allocatable :: shape(:)
+    shape = info%shape(info%rank:1:-1)
+  end function
+
+  ! penstock_dataset_read of a box, whose elements lie in memory as in a Fortran array of shape box%count.
+  integer(c_int) function penstock_dataset_read_box(dataset, box, request, result, error) result(code)
+    type(c_ptr), intent(in) :: dataset
+    type(penstock_box), intent(in) :: box
+    type(penstock_request) :: request
+    type(penstock_dataset_result), intent(inout), optional :: result
+    type(penstock_error), intent(inout), optional :: error
+    integer(c_int64_t), target :: numbers(penstock_most_dimensions, 3)
+    type(penstock_selection) :: selection
+    selection = penstock_selection_of(box, numbers)
+    code = penstock_dataset_read(dataset, selection, request, result, error)
+  end function
+
+  integer(c_int) function penstock_dataset_write_box(dataset, box, request, result, error) result(code)
+    type(c_ptr), intent(in) :: dataset
+    type(penstock_box), intent(in) :: box
+    type(penstock_request), intent(in) :: request
+    type(penstock_dataset_result), intent(inout), optional :: result
+    type(penstock_error), intent(inout), optional :: error
+    integer(c_int64_t), target :: numbers(penstock_most_dimensions, 3)
+    type(penstock_selection) :: selection
+    selection = penstock_selection_of(box, numbers)
+    code = penstock_dataset_write(dataset, selection, request, result, error)
+  end function
+
+  ! The box in C order and from 0 on. `numbers` holds it as long as the selection is used. A rank that the dataset does
+  ! not have, which is what more than 16 numbers become, is refused by the library.
+  function penstock_selection_of(box, numbers) result(selection)
+    type(penstock_box), intent(in) :: box
+    integer(c_int64_t), intent(out), target, contiguous :: numbers(:, :)
+    type(penstock_selection) :: selection
+    numbers = 0
+    if (allocated(box%start)) call turned(box%start, numbers(:, 1), -1_c_int64_t, selection%start, selection%rank)
+    if (allocated(box%count)) call turned(box%count, numbers(:, 2), 0_c_int64_t, selection%count, selection%rank)
+    if (allocated(box%step)) call turned(box%step, numbers(:, 3), 0_c_int64_t, selection%step, selection%rank)
+  end function
+
+  subroutine turned(given, place, added, pointer, rank)
+    integer(c_int64_t), intent(in) :: given(:), added
+    integer(c_int64_t), intent(inout), target, contiguous :: place(:)
+    type(c_ptr), intent(out) :: pointer
+    integer(c_int64_t), intent(inout) :: rank
+    integer :: most
+    most = min(size(given), size(place))
+    place(1:most) = given(most:1:-1) + added
+    pointer = c_loc(place)
+    if (rank /= 0 .and. rank /= size(given)) then
+      rank = -1
+    else if (rank == 0) then
+      rank = size(given)
+    end if
+  end subroutine
 
   ! The text in a field of penstock_error or penstock_result.
   function penstock_string(field) result(text)

@@ -11,6 +11,7 @@ program penstock_test
   call what_was_written_is_read_back()
   call a_missing_file_is_named()
   call a_handle_of_another_kind_is_refused()
+  call boxes_have_the_dimensions_of_fortran_arrays()
   if (failures > 0) stop 1
 
 contains
@@ -41,6 +42,14 @@ contains
     type(penstock_request) :: request
     type(penstock_result) :: result
     type(penstock_ranges) :: ranges
+    type(penstock_datafile_options) :: datafile
+    type(penstock_dataset_info) :: info
+    type(penstock_selection) :: selection
+    type(penstock_dataset_result) :: dataset_result
+    call check(c_sizeof(datafile) == datafile%struct_size, 'size of penstock_datafile_options')
+    call check(c_sizeof(info) == info%struct_size, 'size of penstock_dataset_info')
+    call check(c_sizeof(selection) == selection%struct_size, 'size of penstock_selection')
+    call check(c_sizeof(dataset_result) == dataset_result%struct_size, 'size of penstock_dataset_result')
     call check(c_sizeof(error) == error%struct_size, 'size of penstock_error')
     call check(c_sizeof(context) == context%struct_size, 'size of penstock_context_options')
     call check(c_sizeof(buffer) == buffer%struct_size, 'size of penstock_buffer_options')
@@ -118,6 +127,67 @@ contains
     call check(index(penstock_string(error%message), 'absent.bin') > 0, 'the message names it')
     call check(.not. c_associated(file), 'no handle comes with a failure')
     call penstock_context_destroy(context)
+  end subroutine
+
+  ! A file of NumPy's shape (4, 3): in Fortran an array of shape (3, 4), written by Fortran in its own order.
+  subroutine npy_of(name, table)
+    character(len=*), intent(in) :: name
+    integer(c_int32_t), intent(in) :: table(3, 4)
+    character(len=118) :: header
+    integer :: unit
+    header = "{'descr': '<i4', 'fortran_order': False, 'shape': (4, 3), }"
+    header(118:118) = new_line('a')
+    open (newunit=unit, file=name, access='stream', form='unformatted', status='replace')
+    write (unit) char(147)//'NUMPY'//char(1)//char(0)//char(118)//char(0)//header, table
+    close (unit)
+  end subroutine
+
+  subroutine boxes_have_the_dimensions_of_fortran_arrays()
+    character(len=*), parameter :: name = 'penstock_fortran_test.npy'
+    integer(c_int32_t), target :: table(3, 4), got(2, 2)
+    type(c_ptr) :: context, datafile, dataset
+    type(penstock_datafile_options) :: options
+    type(penstock_dataset_info) :: info
+    type(penstock_dataset_result) :: result
+    type(penstock_request) :: request
+    type(penstock_error) :: error
+    type(penstock_box) :: box
+    integer(c_int64_t) :: count
+    integer :: i, k
+    do k = 1, 4
+      table(:, k) = [(10*k + i, i=1, 3)]
+    end do
+    call npy_of(name, table)
+    got = 0
+    context = host_context()
+    options%writable = 1
+    call check(penstock_datafile_open(context, penstock_name(name), options, datafile, error) == penstock_ok, 'open')
+    call check(penstock_datafile_count(datafile, count) == penstock_ok .and. count == 1, 'one dataset')
+    call check(penstock_dataset_open(datafile, dataset=dataset, error=error) == penstock_ok, 'the only dataset')
+    call check(penstock_dataset_describe(dataset, info) == penstock_ok, 'describe')
+    call check(all(penstock_shape(info) == [3, 4]), 'the shape is that of the Fortran array')
+    call check(penstock_string(info%dtype) == 'int32', 'the type has its name')
+    box%start = [2_c_int64_t, 1_c_int64_t]
+    box%count = [2_c_int64_t, 2_c_int64_t]
+    box%step = [1_c_int64_t, 3_c_int64_t]
+    request%memory%data = c_loc(got)
+    request%memory%bytes = c_sizeof(got)
+    request%memory%kind = penstock_system
+    call check(penstock_dataset_read_box(dataset, box, request, result, error) == penstock_ok, 'read a box')
+    call check(all(got == table(2:3, 1:4:3)) .and. result%bytes == c_sizeof(got), 'the elements of the section')
+    got = -got
+    call check(penstock_dataset_write_box(dataset, box, request) == penstock_ok, 'write a box')
+    table(2:3, 1:4:3) = -table(2:3, 1:4:3)
+    got = 0
+    call check(penstock_dataset_read_box(dataset, box, request) == penstock_ok, 'read it again')
+    call check(all(got == table(2:3, 1:4:3)), 'what was written')
+    box%count = [3_c_int64_t]
+    call check(penstock_dataset_read_box(dataset, box, request) == penstock_invalid_argument, 'ranks that differ')
+    call penstock_dataset_close(dataset)
+    call penstock_datafile_close(datafile)
+    call penstock_context_destroy(context)
+    open (newunit=i, file=name)
+    close (i, status='delete')
   end subroutine
 
   subroutine a_handle_of_another_kind_is_refused()

@@ -99,6 +99,46 @@ void try_transfer(Input& input, const penstock_file* file, const penstock_memory
     }
 }
 
+// A box of the scratch file as raw elements, with pointers to numbers of any size.
+void try_dataset(Input& input, const penstock_context* context, const penstock_memory& memory) {
+    penstock_error error = PENSTOCK_ERROR_INIT;
+    Roomy<penstock_datafile_options> how(input);
+    Roomy<penstock_selection> box(input);
+    Roomy<penstock_request> request(input);
+    Roomy<penstock_dataset_result> result(input);
+    std::uint64_t shape[] = {input.between(1, 300), input.between(1, 30)}, numbers[3][2];
+    std::int64_t strides[2];
+    for (int i = 0; i < 6; ++i) {
+        numbers[i / 2][i % 2] = input.coin() ? input.between(0, 9) : input.number<std::uint64_t>();
+    }
+    for (std::int64_t& one : strides) {
+        one = input.coin() ? static_cast<std::int64_t>(input.between(0, 300)) : input.number<std::int64_t>();
+    }
+    how.value.format = input.between(0, 7) != 0 ? "raw" : drawn_name(input);
+    how.value.dtype = input.coin() ? "int16" : drawn_name(input);
+    how.value.rank = input.between(0, 3) != 0 ? 2 : how.value.rank;
+    how.value.shape = input.between(0, 7) != 0 && how.value.rank <= 2 ? shape : nullptr;
+    how.value.offset_bytes = input.coin() ? 0 : how.value.offset_bytes;
+    penstock_datafile* file = nullptr;
+    penstock_dataset* dataset = nullptr;
+    checked(penstock_datafile_open(context, scratch_file().c_str(), &how.value, &file, &error), error);
+    checked(penstock_dataset_open(file, input.coin() ? nullptr : "data", &dataset, &error), error);
+    box.value.rank = input.coin() ? 2 : box.value.rank;
+    box.value.start = input.coin() ? numbers[0] : nullptr;
+    box.value.count = input.coin() ? numbers[1] : nullptr;
+    box.value.step = input.coin() ? numbers[2] : nullptr;
+    box.value.strides_bytes = input.coin() ? strides : nullptr;
+    request.value = PENSTOCK_REQUEST_INIT;
+    request.value.memory = memory;
+    result.value.evidence = nullptr;
+    const int code = checked(penstock_dataset_read(dataset, input.coin() ? &box.value : nullptr, &request.value,
+                                                   input.coin() ? &result.value : nullptr, &error), error);
+    promise(code != PENSTOCK_INTERNAL, "no selection is an internal error");
+    checked(penstock_dataset_write(dataset, &box.value, &request.value, nullptr, &error), error);
+    penstock_dataset_close(dataset);
+    penstock_datafile_close(file);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t bytes) {
@@ -117,6 +157,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t byte
     if (buffer != nullptr) checked(penstock_buffer_memory(buffer, &memory, &error), error);
     for (int i = 0; i < 3; ++i) try_transfer(input, file, memory);
     checked(penstock_file_close(file, &error), error);
+    try_dataset(input, context, memory);
     penstock_buffer_free(buffer);
     penstock_context_destroy(context);
     return 0;

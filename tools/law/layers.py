@@ -1,9 +1,9 @@
 """What may know what. Includes of C++ and imports of Python point downward, and nothing stands in a circle.
 
 C and C++: every include in quotes is a file of the tree, found in the including file's folder or in one of ROOTS. It is
-judged by where that file lies, so that no include escapes: base <- os <- device <- path <- engine <- context <- data,
-base <- policy <- context; include/ knows include/ only; nothing but examples knows an application; the Python module of
-an application knows what all Python modules contain. Tests may include anything.
+judged by where that file lies, so that no include escapes: base <- os <- device <- path <- engine <- context <- data
+<- formats, base <- policy <- context; include/ knows include/ only; nothing but examples knows an application; the
+Python module of an application knows what all Python modules contain. Tests may include anything.
 
 Python: LAYERS_OF_PYTHON, each of which may import those before it. Any import counts, one inside a function or for a
 type checker as well: whoever reads a module has to have read what it names.
@@ -31,12 +31,13 @@ LAYERS = {
     "ondevice": {"base", "os", "device", "path", "ondevice"},
     "context": {"base", "os", "device", "path", "engine", "policy", "ondevice", "context"},
     "data": {"base", "os", "device", "context", "data"},
+    "formats": {"base", "device", "context", "data", "formats"},
     "load": {"base", "os", "device", "path", "ondevice", "context", "load"},  # a user of the library: see OUTSIDE
 }
 # What stands outside the library and uses its public headers, and the layers whose own headers it may include too.
 OUTSIDE = {
     "src/load": {"base", "os", "device", "ondevice", "load"},
-    "bindings": {"os", "context", "data", "load"},
+    "bindings": {"os", "context", "data", "formats", "load"},
     "apps": {"os", "context"},
     "examples": set(),
 }

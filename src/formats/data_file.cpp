@@ -1,0 +1,97 @@
+// See data_file.hpp. The list of formats is here.
+#include "formats/data_file.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+#include "formats/faults.hpp"
+
+namespace penstock::formats {
+namespace {
+
+constexpr std::uint64_t kFirstBytes = 64;
+
+class FileSource final : public ByteSource {
+  public:
+    explicit FileSource(const File& file) : file_(file) {}
+    const std::string& name() const override { return file_.name(); }
+    std::uint64_t size_bytes() const override { return file_.size_bytes(); }
+    std::vector<std::byte> read(std::uint64_t offset_bytes, std::uint64_t bytes) const override {
+        const std::uint64_t there = size_bytes();
+        std::vector<std::byte> found(offset_bytes >= there ? 0 : std::min(bytes, there - offset_bytes));
+        if (found.empty()) return found;
+        const Outcome outcome = file_.read({found.data(), found.size(), MemoryKind::system}, offset_bytes,
+                                           {.path = PathKind::buffered, .caller_waits = true});
+        outcome.or_throw();
+        found.resize(outcome.bytes);
+        return found;
+    }
+
+  private:
+    const File& file_;
+};
+
+struct Format {
+    const char* name;
+    std::vector<StoredDataset> (*parse)(const ByteSource&);
+    std::string_view begin;  // of its files; empty: the suffix tells
+    std::string_view suffix;
+};
+constexpr Format kFormats[] = {
+    {"npy", &parse_npy, "\x93NUMPY", ".npy"},
+    {"netcdf3", &parse_netcdf3, "CDF", ".nc"},
+    {"safetensors", &parse_safetensors, "", ".safetensors"},
+};
+
+std::string known_formats() {
+    std::string names;
+    for (const Format& one : kFormats) names += std::string(one.name) + ", ";
+    return names + "raw";
+}
+
+const Format& format_named(const std::string& file, const std::string& name) {
+    const auto* found =
+        std::find_if(std::begin(kFormats), std::end(kFormats), [&](const Format& one) { return name == one.name; });
+    if (found != std::end(kFormats)) return *found;
+    if (name == "hdf5" || name == "netcdf4") {
+        throw unsupported(
+            {file}, "the metadata of " + name + " need the HDF5 library",
+            "use Penstock from Python, or read at the offsets that H5Dget_offset gives, with penstock_read");
+    }
+    throw Error(ErrorCode::invalid_argument, "open", "there is no format " + shown(name),
+                "use one of " + known_formats());
+}
+
+const Format& format_of(const ByteSource& source) {
+    const std::vector<std::byte> begin = source.read(0, kFirstBytes);
+    const std::string_view text(reinterpret_cast<const char*>(begin.data()), begin.size());
+    for (const Format& one : kFormats) {
+        if (!one.begin.empty() && text.starts_with(one.begin)) return one;
+    }
+    const bool begins_as_json = text.size() > 8 && text[8] == '{' && text[7] == '\0';  // behind the length of a header
+    for (const Format& one : kFormats) {
+        if (one.begin.empty() && (begins_as_json || source.name().ends_with(one.suffix))) return one;
+    }
+    throw foreign(source.name(), "known", begin);
+}
+
+}  // namespace
+
+DataFile::DataFile(const Context& context, const std::string& name, const DataFileOptions& options)
+    : context_(context), name_(name), writable_(options.writable) {
+    file_ = context.open(name, {.mode = writable_ ? OpenMode::read_write : OpenMode::read});
+    const FileSource source(*file_);
+    if (options.raw) {
+        container_ = make_flat("raw", name, describe_raw(source, *options.raw));
+        return;
+    }
+    const Format& format = options.format.empty() ? format_of(source) : format_named(name, options.format);
+    container_ = make_flat(format.name, name, format.parse(source));
+}
+
+File DataFile::file_of(const ChunkPlace& place) const {
+    if (place.file.empty()) return *file_;
+    return context_.open(place.file, {.mode = writable_ ? OpenMode::read_write : OpenMode::read});
+}
+
+}  // namespace penstock::formats
