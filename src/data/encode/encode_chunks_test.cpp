@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <thread>
 
@@ -63,6 +64,16 @@ TEST(EncodeChunks, whole_chunks_are_encoded_by_any_number_of_threads) {
         EXPECT_EQ(result.done, kChunks);
         EXPECT_FALSE(result.fault);
         for (std::size_t i = 0; i < kChunks; ++i) EXPECT_EQ(rig.decoded(i), rig.plain[i]) << i;
+    }
+}
+
+TEST(EncodeChunks, a_whole_chunk_in_the_other_order_of_bytes_is_swapped_first) {
+    Rig rig(true, kItem);
+    EXPECT_EQ(rig.encode({.threads = 2}).done, kChunks);
+    for (std::size_t i = 0; i < kChunks; ++i) {
+        Bytes swapped = rig.plain[i];
+        for (auto item = swapped.begin(); item != swapped.end(); item += kItem) std::reverse(item, item + kItem);
+        EXPECT_EQ(rig.decoded(i), swapped) << i;
     }
 }
 
