@@ -11,19 +11,39 @@
 namespace {
 
 using penstock::data::Filter;
+using penstock::data::Values;
 
 constexpr std::size_t kGuard = 64;
+constexpr std::uint32_t kCodecs = 32;  // that a byte tells apart
 constexpr std::byte kUntouched{0xa5};
 
-std::vector<Filter> filters_of(std::uint8_t choice, std::uint32_t item) {
+struct Choice {
+    std::uint32_t codec, item, chunk_bytes;
+};
+
+// Of filters that know the numbers they pack: a type and how it is packed.
+Values packed_values(const std::string& codec, const Choice& choice) {
+    const std::uint32_t bytes = 1u << choice.item % 4, count = choice.chunk_bytes / bytes, big = choice.item >> 3 & 1;
+    const std::uint32_t is_float = bytes >= 4 ? choice.item >> 2 & 1 : 0, more = choice.item >> 4 & 1;
+    const std::uint32_t bits = 1 + (choice.codec / kCodecs * 8 + choice.item / 32) % (8 * bytes);
+    if (codec == "odd-integers") return {bytes, big, bits, 0, more};
+    if (codec == "nbit" && more != 0) return {12, 0, count, 2, bytes, 3, bytes, 1, 0, 1, bytes, big};
+    if (codec == "nbit") return {8, 0, count, 1, bytes, big, bits, 8 * bytes - bits};
+    Values values{is_float != 0 ? 0u : 2u, 3, count, is_float, bytes, 1, big, more, 0xc0490fdb, 0x400921fb};
+    values.resize(20);
+    return values;
+}
+
+std::vector<Filter> filters_of(const Choice& choice) {
     const std::vector<std::string> names = penstock::data::filter_names();
-    const std::string& codec = names[choice % names.size()];
+    const std::string& codec = names[choice.codec % kCodecs % names.size()];
     std::vector<Filter> filters;
-    if (choice >= 128) filters.push_back({"shuffle", {item}});
-    const std::uint32_t blocks = choice % 3u * 8, compression = choice / 32u;
-    const penstock::data::Values of_bits{0, 3, item, blocks, compression};
-    filters.push_back({codec, codec == "bitshuffle" ? of_bits : penstock::data::Values{item}});
-    if (choice % 64 >= 48) filters.push_back({"fletcher32", {}});
+    if (choice.codec >= 128) filters.push_back({"shuffle", {choice.item}});
+    Values values{choice.item};
+    if (codec == "bitshuffle") values = {0, 3, choice.item, choice.codec % 3 * 8, choice.codec / kCodecs};
+    if (codec == "nbit" || codec == "scaleoffset" || codec == "odd-integers") values = packed_values(codec, choice);
+    filters.push_back({codec, values});
+    if (choice.item >= 128) filters.push_back({"fletcher32", {}});
     return filters;
 }
 
@@ -39,7 +59,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t byte
     std::vector<std::byte> stored(rest.size());
     std::transform(rest.begin(), rest.end(), stored.begin(), [](char one) { return static_cast<std::byte>(one); });
     try {
-        const std::vector<Filter> filters = filters_of(choice, item);
+        const std::vector<Filter> filters = filters_of({choice, item, chunk_bytes});
         const penstock::data::Pipeline pipeline(filters, chunk_bytes);
         std::vector<std::byte> one(chunk_bytes + kGuard, kUntouched), other = one;
         penstock::data::Scratch scratch;

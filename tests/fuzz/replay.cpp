@@ -22,7 +22,9 @@ std::vector<std::filesystem::path> inputs_of(int count, char** folders) {
     std::vector<std::filesystem::path> inputs;
     for (int i = 1; i < count; ++i) {
         if (!std::filesystem::is_directory(folders[i])) continue;
-        for (const auto& entry : std::filesystem::directory_iterator(folders[i])) inputs.push_back(entry.path());
+        for (const auto& entry : std::filesystem::recursive_directory_iterator(folders[i])) {
+            if (entry.is_regular_file()) inputs.push_back(entry.path());
+        }
     }
     std::sort(inputs.begin(), inputs.end());
     return inputs;

@@ -34,7 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         file["foreign"] = values(">i4")
         file.create_dataset("chunked", data=values(), chunks=(3, 6, 4), maxshape=(None, 6, 10))
         file.create_dataset("packed", data=values(">i4"), chunks=(3, 6, 4), compression="gzip", shuffle=True)
-        file.create_dataset("library", data=values(), chunks=(7, 6, 4), scaleoffset=3)
+        _of_the_library(file)
         space = h5py.h5s.create_simple(SHAPE)
         plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
         plist.set_layout(h5py.h5d.COMPACT)
@@ -55,6 +55,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         file.create_dataset("chunked", SHAPE, "<f8", chunk_shape=(3, 6, 4))
         file["chunked"][...] = values()
     return made
+
+
+def _of_the_library(file: h5py.File) -> None:
+    """Floats of 63 bits, which only the HDF5 library makes numbers of."""
+    short, plist = h5py.h5t.IEEE_F64LE.copy(), h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    short.set_fields(62, 51, 11, 0, 51)
+    short.set_precision(63)
+    plist.set_chunk((7, 6, 4))
+    space = h5py.h5s.create_simple(SHAPE)
+    h5py.h5d.create(file.id, b"library", short, space, plist).write(h5py.h5s.ALL, h5py.h5s.ALL, values())
 
 
 DATASETS = [

@@ -22,4 +22,9 @@ StagePtr make_bitshuffle(const Values& values);  // HDF5's filter 32008, with lz
 StagePtr make_blosc(const Values& values);       // a buffer of blosc 1
 StagePtr make_crc32c(const Values& values);      // Zarr's: 4 bytes follow the data
 
+StagePtr make_scale_offset(const Values& values);  // HDF5's
+StagePtr make_nbit(const Values& values);          // HDF5's
+// No filter: bytes of an integer, 1 for big-endian, its bits, those below them, and 1 for signed.
+StagePtr make_odd_integers(const Values& values);
+
 }  // namespace penstock::data

@@ -26,10 +26,13 @@ class Filters(NamedTuple):
 
     count: int
     checksums: int = 0  # bits of fletcher32 filters whose sums the caller wants unchecked
+    converted: bool = False  # the bytes that they leave are no values yet: the pipeline begins with what makes these
 
     def applied(self, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(how chunks are encoded, bytes that follow their elements). Fletcher32 only adds 4 bytes."""
         every = (1 << self.count) - 1
+        if self.converted:
+            return np.full(len(mask), ENCODED, np.int8), np.zeros(len(mask), np.int64)
         left = ~mask & every
         summed = (left != 0) & (left & ~self.checksums == 0)
         encoded = np.where(left == every, ENCODED, IN_PART)
@@ -128,7 +131,7 @@ def read_index(dataset: h5d.DatasetID, shape: Shape, chunk_shape: Shape, filters
     rows = np.flatnonzero((origin < np.array(shape, np.int64)).all(axis=1) & (offset >= 0))
     if (np.diff(cell[rows]) <= 0).any():
         rows = rows[np.unique(cell[rows], return_index=True)[1]]
-    columns = (cell, origin, offset, size - trailer, encoded, mask)
+    columns = (cell, origin, offset, size - trailer, encoded, mask << int(filters.converted))
     return ChunkIndex(grid, chunk_shape, *(column[rows] for column in columns))
 
 

@@ -281,11 +281,11 @@ class Metadata(Container):
     def _index(self, stored: Stored) -> ChunkIndex:
         info, rank = stored.info, stored.rank
         index = self._indexes.get(info.name)
-        if index is None and info.conversion:
+        if index is None and info.conversion and isinstance(info.pipeline, str):
             index = all_encoded(info.shape[:rank], info.chunk_shape[:rank])
         if index is None:
             sums = sum(1 << bit for bit, one in enumerate(info.filters) if one == "fletcher32" and self.skip_checksums)
-            filters = Filters(len(info.filters), sums)
+            filters = Filters(len(info.filters), sums, bool(info.conversion))
             try:
                 index = read_index(stored.dataset, info.shape[:rank], info.chunk_shape[:rank], filters)
             except Misplaced:

@@ -17,8 +17,8 @@ from penstock._arrays.dtype import DType
 from penstock.formats.hdf5.filters import filters_of, pipeline_of, recipe_of
 from penstock.formats.hdf5.runs import Runs
 from penstock.formats.hdf5.types import UnreadableType, dtype_of, raw
-from penstock.formats.hdf5.values import Converted, converted
-from penstock.formats.model import Box, DatasetInfo, Shape
+from penstock.formats.hdf5.values import Converted, converted, odd_integers
+from penstock.formats.model import Box, DatasetInfo, Filter, Shape
 
 _LAYOUTS = {h5d.COMPACT: "compact", h5d.CONTIGUOUS: "contiguous", h5d.CHUNKED: "chunked", h5d.VIRTUAL: "virtual"}
 
@@ -92,10 +92,20 @@ def describe(name: str, dataset: h5d.DatasetID, home: str, attributes: Mapping[s
         refusal=refusal,
         conversion="" if how is None else how.why,
         recipe=recipe_of(create) if is_chunked and how is None else why,
-        pipeline=pipeline_of(create) if is_chunked and how is None else why,
+        pipeline=_pipeline(create, stored, how) if is_chunked else why,
         attributes=attributes,
     )
     return Stored(dataset, home, info, dims, how=how)
+
+
+def _pipeline(create: h5p.PropDCID, stored: h5t.TypeID, how: Converted | None) -> tuple[Filter, ...] | str:
+    """How the host's cores make the elements of chunks; or why only the HDF5 library can."""
+    if how is None:
+        return pipeline_of(create)
+    odd, filters = odd_integers(stored), pipeline_of(create)
+    if odd is None or isinstance(filters, str):
+        return how.why
+    return (odd, *filters)
 
 
 def _type_of(stored: h5t.TypeID) -> tuple[DType, Shape, Converted | None]:

@@ -18,7 +18,7 @@ from h5py import h5d, h5r, h5s, h5t
 
 from penstock._arrays.dtype import DType, Field
 from penstock.formats.hdf5.types import UnreadableType
-from penstock.formats.model import Box, Shape
+from penstock.formats.model import Box, Filter, Shape
 from penstock.formats.reference import Reference
 
 _MOST_SCATTERED = 1 << 22  # elements of a region that is no lattice
@@ -58,6 +58,17 @@ def converted(stored: h5t.TypeID, cause: str) -> Converted:
         return Converted(_named(base), tuple(dims), base)
     except (TypeError, ValueError, KeyError, RuntimeError) as error:
         raise UnreadableType(f"{cause}, and h5py has no values of them ({error})") from error
+
+
+def odd_integers(stored: h5t.TypeID) -> Filter | None:
+    """What the core makes integers of NumPy of, that have fewer bits than their bytes; None of other types."""
+    while stored.get_class() == h5t.ARRAY:
+        stored = stored.get_super()
+    if stored.get_class() != h5t.INTEGER or stored.get_order() not in (h5t.ORDER_LE, h5t.ORDER_BE):
+        return None
+    is_big, is_signed = stored.get_order() == h5t.ORDER_BE, stored.get_sign() == h5t.SGN_2
+    bits = (int(is_big), stored.get_precision(), stored.get_offset(), int(is_signed))
+    return Filter("odd-integers", (stored.get_size(), *bits))
 
 
 def _named(plain: np.dtype[Any]) -> DType:

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "data/decode/bits/bit_row.hpp"
 #include "data/decode/codecs/block.hpp"
 #include "data/decode/fields.hpp"
 #include "data/decode/makers.hpp"
@@ -21,7 +22,6 @@
 namespace penstock::data {
 namespace {
 
-constexpr std::size_t kBitsOfByte = 8;
 constexpr std::size_t kTargetBytes = 8192, kLeastItems = 128;  // of a block whose size the writer did not choose
 
 using Squares = std::uint64_t __attribute__((vector_size(kVectorBytes)));
