@@ -26,6 +26,11 @@ Values packed_values(const std::string& codec, const Choice& choice) {
     const std::uint32_t bytes = 1u << choice.item % 4, count = choice.chunk_bytes / bytes, big = choice.item >> 3 & 1;
     const std::uint32_t is_float = bytes >= 4 ? choice.item >> 2 & 1 : 0, more = choice.item >> 4 & 1;
     const std::uint32_t bits = 1 + (choice.codec / kCodecs * 8 + choice.item / 32) % (8 * bytes);
+    if (codec == "szip") {
+        constexpr std::uint32_t kPixelBits[] = {8, 16, 12, 32};
+        const std::uint32_t line = 1 + (choice.chunk_bytes + 1999) % 2000;
+        return {16 * big + 32 * more, 8 * bytes, kPixelBits[choice.item / 32 % 4], line};
+    }
     if (codec == "odd-integers") return {bytes, big, bits, 0, more};
     if (codec == "nbit" && more != 0) return {12, 0, count, 2, bytes, 3, bytes, 1, 0, 1, bytes, big};
     if (codec == "nbit") return {8, 0, count, 1, bytes, big, bits, 8 * bytes - bits};
@@ -41,7 +46,8 @@ std::vector<Filter> filters_of(const Choice& choice) {
     if (choice.codec >= 128) filters.push_back({"shuffle", {choice.item}});
     Values values{choice.item};
     if (codec == "bitshuffle") values = {0, 3, choice.item, choice.codec % 3 * 8, choice.codec / kCodecs};
-    if (codec == "nbit" || codec == "scaleoffset" || codec == "odd-integers") values = packed_values(codec, choice);
+    const bool is_packed = codec == "nbit" || codec == "scaleoffset" || codec == "odd-integers" || codec == "szip";
+    if (is_packed) values = packed_values(codec, choice);
     filters.push_back({codec, values});
     if (choice.item >= 128) filters.push_back({"fletcher32", {}});
     return filters;

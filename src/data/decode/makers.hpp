@@ -24,6 +24,7 @@ StagePtr make_crc32c(const Values& values);      // Zarr's: 4 bytes follow the d
 
 StagePtr make_scale_offset(const Values& values);  // HDF5's
 StagePtr make_nbit(const Values& values);          // HDF5's
+StagePtr make_szip(const Values& values);          // HDF5's
 // No filter: bytes of an integer, 1 for big-endian, its bits, those below them, and 1 for signed.
 StagePtr make_odd_integers(const Values& values);
 

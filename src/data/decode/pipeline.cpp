@@ -23,7 +23,7 @@ constexpr Maker kMakers[] = {
     {"hdf5-lz4", &make_hdf5_lz4},     {"lz4", &make_sized_lz4},         {"bz2", &make_bz2},
     {"lzf", &make_lzf},               {"bitshuffle", &make_bitshuffle}, {"blosc", &make_blosc},
     {"crc32c", &make_crc32c},         {"scaleoffset", &make_scale_offset}, {"nbit", &make_nbit},
-    {"odd-integers", &make_odd_integers},
+    {"odd-integers", &make_odd_integers}, {"szip", &make_szip},
 };
 
 StagePtr make_stage(const Filter& filter) {

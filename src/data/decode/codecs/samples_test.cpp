@@ -1,4 +1,4 @@
-// The codecs of bitshuffle.cpp, blosc.cpp, blosclz.cpp, bz2.cpp, lz4.cpp, lzf.cpp and zstd.cpp, and what
+// The codecs of bitshuffle.cpp, blosc.cpp, blosclz.cpp, bz2.cpp, lz4.cpp, lzf.cpp, szip.cpp and zstd.cpp, and what
 // bz2_absent.cpp, deflate_absent.cpp, lz4_absent.cpp and zstd_absent.cpp say: on chunks that stock writers stored,
 // whole, cut, and with each byte changed.
 #include "data/decode/codecs/samples.hpp"
@@ -106,6 +106,15 @@ TEST(Bitshuffle, bits_become_elements_of_any_size_and_number) {
             bit_unshuffle(rows, out, item, planes);
             EXPECT_EQ(out, plain) << item << " " << items;
         }
+    }
+}
+
+TEST(Szip, values_that_are_not_known_are_refused) {
+    for (const Values& values : {Values{}, Values{32, 8, 8}, Values{32, 7, 8, 64}, Values{32, 34, 8, 64},
+                                 Values{32, 8, 0, 64}, Values{32, 8, 25, 64}, Values{32, 8, 8, 0},
+                                 Values{32, 8, 8, 4097}}) {
+        const Filter filter{"szip", values};
+        EXPECT_THROW(Pipeline({&filter, 1}, 100), Error);
     }
 }
 
