@@ -329,14 +329,11 @@ def _is_plain(name: str) -> bool:
     """Neither its bytes nor its suffix are those of a known format."""
     from penstock.formats import registry
 
-    if registry.by_suffix(name) is not None or os.path.isdir(name):  # noqa: PTH112 - raises nothing
+    if registry.by_suffix(name) is not None:
         return False
     if not os.path.isfile(name):  # noqa: PTH113 - raises nothing
-        return True
-    if registry.by_content(name) is not None:
-        return False
-    registry.need_bytes(name)
-    return True
+        return not os.path.isdir(name)  # noqa: PTH112 - raises nothing
+    return registry.is_plain(name)
 
 
 def save(  # noqa: PLR0913 - one keyword a choice

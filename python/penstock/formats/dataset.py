@@ -195,8 +195,8 @@ class Dataset(Unread):
         if reader is None or self._file.context._open is None:
             return None
         found = reader.read(selection)
-        if found is False and self._file.lend(reader):
-            found = reader.read(selection)
+        if found is False:
+            found = self._file.read_small(reader, selection)
         return Array._made(self._native, *found) if isinstance(found, tuple) else None
 
     def _some_rows(self, wanted: Request) -> Any:

@@ -56,15 +56,15 @@ class Group(Mapping[str, "Entry"]):
         whole = self._whole(name)
         if not whole.strip("/") and name:
             return cast("Entry", Group(self._file, ""))
-        if self._file.is_group(whole):  # a file may have thousands: going through all names for each is quadratic
-            return cast("Entry", Group(self._file, whole.strip("/")))
         try:
-            info = self._file.info(whole)
+            info = self._file.described(whole)
         except KeyError:
             inside = whole.strip("/") + "/"
             if any(one.lstrip("/").startswith(inside) for one in self._file.names()):
                 return cast("Entry", Group(self._file, whole.strip("/")))
             raise
+        if info is None:  # a file may have thousands: going through all names for each is quadratic
+            return cast("Entry", Group(self._file, whole.strip("/")))
         return cast("Entry", Dataset(self._file, whole, info))
 
     def _led_to(self, reference: Reference) -> Entry:

@@ -150,17 +150,29 @@ def _of_folder(name: str) -> Format | None:
 def by_content(name: str) -> Format | None:
     """What the bytes of a regular file say. Of formats that begin alike: the one its suffix names, or the first."""
     with reading(name) as (descriptor, status):
-        begin = read_at(descriptor, _FIRST_BYTES, 0)
+        return _by_bytes(name, descriptor, read_at(descriptor, _FIRST_BYTES, 0), status.st_size)
 
-        @cache
-        def at(offset: int, size: int) -> bytes:
-            return begin[offset : offset + size] or read_at(descriptor, size, offset)
 
-        starts = {one.name: _start_of(one, at, status.st_size) for one in FORMATS.values()}
+def _by_bytes(name: str, descriptor: int, begin: bytes, file_bytes: int) -> Format | None:
+    @cache
+    def at(offset: int, size: int) -> bytes:
+        return begin[offset : offset + size] or read_at(descriptor, size, offset)
+
+    starts = {one.name: _start_of(one, at, file_bytes) for one in FORMATS.values()}
     first = min(starts.values())
     alike = [FORMATS[one] for one, start in starts.items() if start == first < _NOWHERE]
     named = by_suffix(name)
     return named if named in alike else next(iter(alike), None)
+
+
+def is_plain(name: str) -> bool:
+    """Whether a regular file is of no known format. Error for one of a format that open() does not read."""
+    with reading(name) as (descriptor, status):
+        begin = read_at(descriptor, _FIRST_BYTES, 0)
+        if _by_bytes(name, descriptor, begin, status.st_size) is not None:
+            return False
+    _need_bytes(name, begin)
+    return True
 
 
 def _start_of(one: Format, at: ReadAt, file_bytes: int) -> int:
@@ -186,13 +198,21 @@ def content_of(name: str) -> str | None:
 
 def _other_of(name: str) -> str | None:
     with reading(name) as (descriptor, _):
-        begin = read_at(descriptor, FOREIGN_BYTES, 0)
+        return _other_by_bytes(read_at(descriptor, FOREIGN_BYTES, 0))
+
+
+def _other_by_bytes(begin: bytes) -> str | None:
     return next((one for one, (start, _) in _OTHERS.items() if begin.startswith(start)), None)
 
 
 def need_bytes(name: str) -> None:
     """Error for a file of a format that open() does not read: its bytes would be taken for what it holds."""
-    known = _other_of(name)
+    with reading(name) as (descriptor, _):
+        _need_bytes(name, read_at(descriptor, FOREIGN_BYTES, 0))
+
+
+def _need_bytes(name: str, begin: bytes) -> None:
+    known = _other_by_bytes(begin)
     if known is not None:
         advice = f"{_OTHERS[known][1]}; format='raw' with dtype= takes all its bytes as elements"
         cause = f"it is a {known} file, which Penstock does not read as arrays"

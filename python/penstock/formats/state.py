@@ -45,6 +45,7 @@ class FileState:
         self._decode, self._external = check_choice(decode), external
         self._mover = Mover(context, self._source.decode, self.kind.library, self.name)
         self._tally = _core.SmallTally()
+        self._was_read = False  # by a small read
         self._record = Record(lambda: [small.outcome_of(self._tally)])
         self._pending: set[Pending] = set()  # under way; held, so that dropping one does not cancel it
         self._failed_write: BaseException | None = None
@@ -89,10 +90,14 @@ class FileState:
         with self._source.metadata() as source:
             return list(source.names())
 
-    def is_group(self, name: str) -> bool:
-        """Where a format can tell without looking through all names; else False."""
+    def described(self, name: str) -> DatasetInfo | None:
+        """As info(), or None of a group that is known for one without looking through all names."""
         with self._source.metadata() as source:
-            return _can_be(name) and bool(source.is_group(name))
+            if _can_be(name) and source.is_group(name):
+                return None
+            if not _can_be(name):
+                raise unknown(self.name, name, source.names())
+            return source.info(name)
 
     def hindrance(self, name: str) -> str:
         """Why the dataset cannot be read here as things are; empty: nothing is known to hinder. Raises as info."""
@@ -154,6 +159,16 @@ class FileState:
         """Opens the file for a small reader. False: there is no room for it now."""
         self._source.need_open()
         return small.lend(self._mover, reader)
+
+    def read_small(self, reader: _core.SmallReader, index: Any) -> Any:
+        """The file is not open for the reader. The first read of a file is often its last."""
+        self._source.need_open()
+        if not self._was_read:
+            self._was_read = True
+            found = reader.read_once(index)
+            if found is not False:
+                return found
+        return reader.read(index) if self.lend(reader) else None
 
     def known_rows(self, info: DatasetInfo) -> rows.KnownRows | None:
         """Of one dataset; None where lists of rows are left to transfers."""

@@ -6,14 +6,17 @@ import gc
 import re
 import subprocess
 import sys
+import threading
 import weakref
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from format_kit import same, sample, slow
 
 import penstock
+from penstock import _core
 
 
 def test_a_new_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
@@ -173,3 +176,26 @@ def test_the_source_is_kept_until_it_is_written(tmp_path: Path) -> None:
         assert pending.done or there() is not None
         pending.result()
     assert np.array_equal(np.load(tmp_path / "x.npy"), np.arange(0, 200_000.0, 2))
+
+
+def test_what_is_gathered_for_a_write_is_gathered_by_a_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """start_write() returns before that, and no caller waits for it who did not ask."""
+    value = np.arange(3 << 20, dtype=np.uint8).reshape(1 << 10, 3 << 10)
+    threads = set()
+
+    def copied(*arguments: Any) -> None:
+        threads.add(threading.get_ident())
+        copy(*arguments)
+
+    copy = _core.copy_boxes
+    monkeypatch.setattr(_core, "copy_boxes", copied)
+    with penstock.create(tmp_path / "x.zarr", device="host") as file:
+        dataset = file.create_dataset("x", value.shape, value.dtype, chunk_shape=(1000, 100))
+        dataset.start_write(value).result()
+        assert len(threads) == 1
+        assert threading.get_ident() not in threads
+        small = dataset[:10, :200]
+        threads.clear()
+        dataset.write(np.asarray(small), np.s_[:10, :200])
+        assert threads <= {threading.get_ident()}, "a thread takes longer to begin than little takes"
+        assert np.array_equal(np.asarray(dataset[...]), value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -96,3 +97,20 @@ def test_a_file_that_shrinks_is_an_error_and_no_old_bytes(tmp_path: Path) -> Non
                 dataset[index]
     with pytest.raises(Error, match=r"x\.npy"):
         penstock.load(tmp_path / "x.npy", "host")
+
+
+def held(file: Path) -> int:
+    """Descriptors of the file that this process has."""
+    links = [Path("/proc/self/fd", number) for number in os.listdir("/proc/self/fd")]  # noqa: PTH208
+    return sum(os.path.realpath(link) == str(file) for link in links)
+
+
+def test_the_first_read_of_a_file_keeps_nothing_open(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", WHOLE)
+    with penstock.open(tmp_path / "x.npy", device="host") as file:
+        assert np.array_equal(np.asarray(file["data"][3]), WHOLE[3])
+        assert held(tmp_path / "x.npy") == 0
+        assert np.array_equal(np.asarray(file["data"][4]), WHOLE[4])
+        assert held(tmp_path / "x.npy") > 0
+        assert file.evidence()["paths"][0]["operations"] == 2
+    assert held(tmp_path / "x.npy") == 0

@@ -57,6 +57,17 @@ struct Watched {
     }
 };
 
+class ForOneRead {
+  public:
+    ForOneRead(nb::object& place, nb::object value) : place_(place) { place_ = std::move(value); }
+    ~ForOneRead() { place_.reset(); }
+    ForOneRead(const ForOneRead&) = delete;
+    ForOneRead& operator=(const ForOneRead&) = delete;
+
+  private:
+    nb::object& place_;
+};
+
 class SmallReader {
     static constexpr std::size_t kMostReads = 16;           // of one box; more are worth a queue
     static constexpr std::uint64_t kMostListed = 1 * kGiB;  // of one list; more is worth all workers
@@ -98,6 +109,23 @@ class SmallReader {
         PythonBuffer buffer;
         const Took took = take(asked, runs.all(), [&] { return fresh(buffer, bytes_of(asked)); });
         return took == Took::all ? answer(std::move(buffer), asked) : told(took);
+    }
+
+    // As read(), of the file opened for this read alone, which may be the last: to keep it open takes longer than to
+    // open it. False: it cannot be opened now.
+    nb::object read_once(nb::handle index) {
+        std::optional<File> opened;
+        {
+            const GilReleased release;
+            try {
+                opened = context_.open(watched_.name);
+            } catch (const Error&) {
+                opened.reset();
+            }
+        }
+        if (!opened) return nb::bool_(false);
+        const ForOneRead held(once_, nb::cast(PythonFile{context_, *opened}));
+        return read(index);
     }
 
     // Into memory of the caller, whose elements are of the type that is read. True, or as read().
@@ -182,7 +210,10 @@ class SmallReader {
         }
     }
 
-    nb::object held_file() const { return file_.is_valid() ? nb::object(file_()) : nb::none(); }
+    nb::object held_file() const {
+        if (once_.is_valid()) return once_;
+        return file_.is_valid() ? nb::object(file_()) : nb::none();
+    }
 
     std::uint64_t bytes_of(const Asked& asked) const noexcept { return asked.elements * layout_.item_bytes(); }
 
@@ -317,6 +348,7 @@ class SmallReader {
     const Layout& layout_;
     const Watched& watched_;
     nb::object file_;  // a weak reference
+    nb::object once_;  // during read_once()
 };
 
 // `chunks`: a table of int64, a row a chunk: its number in the grid, and where it begins.
@@ -358,6 +390,7 @@ void bind_small_read(nb::module_& module) {
         .def_prop_ro("file", [](const SmallReader& self) { return text(self.file_name()); })
         .def("use", &SmallReader::use, nb::arg("file"))
         .def("read", &SmallReader::read, nb::arg("index").none())
+        .def("read_once", &SmallReader::read_once, nb::arg("index").none())
         .def("read_into", &SmallReader::read_into, nb::arg("index").none(), nb::arg("out"));
     module.def("read_small", &read_small, nb::arg("file"), nb::arg("memory").none(), nb::arg("offset_bytes").none());
 }

@@ -198,6 +198,9 @@ class Execution:
         self._under_way.append(slot)
         self._counts.take(batch)
         if self._plan.writes:
+            if (batch.moves or batch.paddings) and batch.scratch_bytes > pending.INLINE_BYTES:
+                yield HostWork(batch.scratch_bytes)
+                self._check_stopped()
             self._place(slot)
         if scratch is not None:
             yield from self._send(slot, scratch, batch.staged)
