@@ -172,6 +172,20 @@ def test_words_of_h5py_are_told_with_ours(tmp_path: Path) -> None:
         assert list(file) == []
 
 
+@pytest.mark.parametrize("compression", [None, "gzip"])
+@pytest.mark.parametrize("name", ["x.h5", "x.nc"])
+def test_a_chunk_of_4_gib_is_refused_with_advice(name: str, compression: Any, tmp_path: Path) -> None:
+    options: Any = {"resizable": (None, 8), "compression": compression}
+    words = "dataset 'a' of .* has 4294967296 bytes, .* none of 4 GiB or more; give a smaller chunk_shape"
+    with ps.create(tmp_path / name, device="host") as file:
+        with pytest.raises(ps.Error, match=words):
+            file.create_dataset("a", (0, 8), "f4", chunk_shape=(1 << 27, 8), **options)
+        file.create_dataset("b", (0, 8), "f4", chunk_shape=((1 << 27) - 1, 8), **options)
+        file.create_dataset("c", (5, 8), "f4", chunk_shape=(1 << 60, 1 << 60), compression=compression)
+    with h5py.File(tmp_path / name) as stock:
+        assert {one: stock[one].chunks for one in "bc"} == {"b": ((1 << 27) - 1, 8), "c": (5, 8)}
+
+
 def test_formats_without_compression_say_so(tmp_path: Path) -> None:
     for file in ("x.npy", "x.nc3", "x.safetensors"):
         data: Any = values((9,)) if file == "x.npy" else {"a": values((9,))}

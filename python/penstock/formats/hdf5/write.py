@@ -13,6 +13,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ from penstock.formats.new_file import NewFile, need_named
 from penstock.formats.packing.compression import chunk_of
 
 PAGE_BYTES = 4096
+_MOST_CHUNK_BYTES = (1 << 32) - 1  # in the versions of the file format that all readers know
 
 
 def create(name: str | os.PathLike[str], *, page_bytes: int = PAGE_BYTES, many_members: bool = False) -> Hdf5Writer:
@@ -319,10 +321,13 @@ class Hdf5Writer(Metadata, Writer):
         self._check_name(name)
         if new.resizable is not None and len(new.resizable) != len(new.shape):
             raise refused(self.name, f"resizable {new.resizable} does not fit shape {new.shape}", "", name)
-        if new.chunk_shape is not None and (
-            len(new.chunk_shape) != len(new.shape) or min(new.chunk_shape, default=1) < 1
-        ):
-            raise refused(self.name, f"chunk shape {new.chunk_shape} does not fit shape {new.shape}", "", name)
+        sides = zip(new.chunk_shape or (), new.resizable or new.shape, strict=False)
+        size_bytes = prod(size if most is None else min(size, most) for size, most in sides) * new.dtype.itemsize
+        if new.chunk_shape is not None and size_bytes > _MOST_CHUNK_BYTES:
+            cause = (
+                f"a chunk of shape {tuple(new.chunk_shape)} has {size_bytes} bytes, and HDF5 has none of 4 GiB or more"
+            )
+            raise refused(self.name, cause, "give a smaller chunk_shape", name)
         if (new.resizable is not None or new.chunk_shape is not None) and not new.shape:
             raise refused(self.name, "a dataset without dimensions has no chunks and does not grow", "", name)
 
