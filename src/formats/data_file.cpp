@@ -2,9 +2,11 @@
 #include "formats/data_file.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <iterator>
 
 #include "formats/faults.hpp"
+#include "formats/zarr/zarr_store.hpp"
 
 namespace penstock::formats {
 namespace {
@@ -46,7 +48,7 @@ constexpr Format kFormats[] = {
 std::string known_formats() {
     std::string names;
     for (const Format& one : kFormats) names += std::string(one.name) + ", ";
-    return names + "raw";
+    return names + "zarr, raw";
 }
 
 const Format& format_named(const std::string& file, const std::string& name) {
@@ -79,6 +81,12 @@ const Format& format_of(const ByteSource& source) {
 
 DataFile::DataFile(const Context& context, const std::string& name, const DataFileOptions& options)
     : context_(context), name_(name), writable_(options.writable) {
+    std::error_code ignored;
+    const bool is_folder = std::filesystem::is_directory(name, ignored);
+    if (options.format == "zarr" || (options.format.empty() && is_folder)) {
+        container_ = open_zarr(name);
+        return;
+    }
     file_ = context.open(name, {.mode = writable_ ? OpenMode::read_write : OpenMode::read});
     const FileSource source(*file_);
     if (options.raw) {

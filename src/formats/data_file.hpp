@@ -33,7 +33,7 @@ class DataFile {
     Context context_;
     std::string name_;
     bool writable_;
-    std::optional<File> file_;  // none: a folder
+    std::optional<File> file_;  // none: a folder, which is a Zarr store
     ContainerPtr container_;
 };
 

@@ -9,6 +9,7 @@
 #include "formats/faults.hpp"
 #include "formats/move/batches.hpp"
 #include "formats/move/box_moves.hpp"
+#include "formats/move/decoded.hpp"
 
 namespace penstock::formats {
 namespace {
@@ -77,12 +78,17 @@ class Movement {
         DatasetMoved moved;
         ErrorInfo error;
         try {
+            if (!dataset_.filters.empty()) decoded_.emplace(file_, dataset_, move_.memory, move_.options);
             data::for_each_part(dataset_.grid, move_.selection, [&](const data::SelectedPart& part) { take(part); });
-            batches_.finish();
+            if (decoded_)
+                decoded_->finish();
+            else
+                batches_.finish();
         } catch (...) {
             error = info_of_current_exception(direction_ == Direction::read ? "read" : "write");
         }
-        moved.outcome = batches_.sum();
+        moved.outcome = decoded_ ? decoded_->sum() : batches_.sum();
+        if (decoded_) moved.decoded_bytes = moved.outcome.bytes;
         moved.outcome.bytes += filled_bytes_;
         moved.outcome.error = std::move(error);
         moved.filled_bytes = filled_bytes_;
@@ -100,6 +106,14 @@ class Movement {
         const std::optional<ChunkPlace> place = file_.container().place(dataset_, cell);
         if (!place) {
             fill(part);
+            return;
+        }
+        if (direction_ == Direction::write && place->is_behind_link) {
+            throw unsupported({place->file, dataset_.name}, "the chunk is a link, or lies behind one",
+                              "put the file itself there, or write to the store that the link leads to");
+        }
+        if (decoded_) {
+            decoded_->add(part, *place);
             return;
         }
         if (data::chunk_bytes(dataset_.grid) > place->bytes) {
@@ -165,8 +179,11 @@ class Movement {
         }
         const std::vector<std::byte> zeros(dataset_.fill.empty() ? dataset_.grid.item_bytes : 0);
         std::vector<Box> boxes;
+        std::vector<BoxDimension> grid(part.grid.begin(),
+                                       part.grid.begin() + static_cast<std::ptrdiff_t>(part.dimensions));
+        for (BoxDimension& one : grid) one.source_stride = 0;  // each element is the one fill value
         const Box item{.destination = memory_at(part.memory_offset), .item_bytes = dataset_.grid.item_bytes};
-        split_box(item, std::span(part.grid).first(part.dimensions), [&](const Box& box) { boxes.push_back(box); });
+        split_box(item, grid, [&](const Box& box) { boxes.push_back(box); });
         fill_boxes(file_.context(), boxes, dataset_.fill.empty() ? zeros : dataset_.fill, move_.memory.kind);
         std::uint64_t bytes = dataset_.grid.item_bytes;
         for (std::size_t axis = 0; axis < part.dimensions; ++axis) bytes *= part.grid[axis].extent;
@@ -178,6 +195,7 @@ class Movement {
     const DatasetMove& move_;
     Direction direction_;
     Batches batches_;
+    std::optional<DecodedReader> decoded_;  // of chunks that went through filters
     std::vector<Box> boxes_;
     std::vector<std::uint64_t> offsets_;
     std::uint64_t filled_bytes_ = 0;
@@ -200,6 +218,9 @@ DatasetMoved write_dataset(const DataFile& file, const StoredDataset& dataset, c
         info.cause = "the file was opened for reading";
         info.advice = "open it with writable";
         throw Error(std::move(info));
+    }
+    if (!dataset.filters.empty()) {
+        throw unsupported({file.name(), dataset.name}, "its chunks are encoded", "write whole chunks from Python");
     }
     return Movement(file, dataset, move, Direction::write).run(bytes);
 }
