@@ -20,6 +20,7 @@ StagePtr make_bz2(const Values& values);         // one stream
 StagePtr make_lzf(const Values& values);         // h5py's
 StagePtr make_bitshuffle(const Values& values);  // HDF5's filter 32008, with lz4 or zstd inside or without
 StagePtr make_blosc(const Values& values);       // a buffer of blosc 1
+StagePtr make_blosc2(const Values& values);      // HDF5's filter 32026: a frame of blosc 2 with one chunk
 StagePtr make_crc32c(const Values& values);      // Zarr's: 4 bytes follow the data
 
 StagePtr make_scale_offset(const Values& values);  // HDF5's

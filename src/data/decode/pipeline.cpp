@@ -24,6 +24,7 @@ constexpr Maker kMakers[] = {
     {"lzf", &make_lzf},               {"bitshuffle", &make_bitshuffle}, {"blosc", &make_blosc},
     {"crc32c", &make_crc32c},         {"scaleoffset", &make_scale_offset}, {"nbit", &make_nbit},
     {"odd-integers", &make_odd_integers}, {"szip", &make_szip},
+    {"blosc2", &make_blosc2},
 };
 
 StagePtr make_stage(const Filter& filter) {

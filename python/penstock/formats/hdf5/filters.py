@@ -85,7 +85,7 @@ def recipe_of(create: h5p.PropDCID) -> Recipe | str:
 # Filters that the core undoes, and its names of them.
 _PIPELINE = {
     **{1: "deflate", 2: "shuffle", 3: "fletcher32", 307: "bz2", 32000: "lzf", 32001: "blosc"},
-    **{4: "szip", 5: "nbit", 6: "scaleoffset", 32004: "hdf5-lz4", 32008: "bitshuffle", 32015: "zstd"},
+    **{32026: "blosc2", 4: "szip", 5: "nbit", 6: "scaleoffset", 32004: "hdf5-lz4", 32008: "bitshuffle", 32015: "zstd"},
 }
 _NUMBERS = {"zstd": 32015, "lz4": 32004}
 _BLOSC, _SNAPPY = 32001, 3  # value 6 of blosc: what packs inside

@@ -4,10 +4,9 @@
 // and of all (4 each). Behind it stand the places of the blocks (4 each), or, if a flag says so, the content as it is.
 // Ensures: what the header says is compared with the chunk's shape and with the stored bytes before it is used.
 #include <algorithm>
-#include <array>
 #include <cstring>
 
-#include "data/decode/codecs/block.hpp"
+#include "data/decode/codecs/blosc_formats.hpp"
 #include "data/decode/fields.hpp"
 #include "data/decode/makers.hpp"
 #include "data/decode/shuffles/bitshuffle.hpp"
@@ -19,7 +18,6 @@ namespace {
 constexpr std::uint64_t kHeaderBytes = 16;
 constexpr std::uint32_t kShuffled = 1, kPlain = 2, kBitShuffled = 4, kUnsplit = 16;
 constexpr std::uint32_t kMostSplits = 16, kLeastSplitBytes = 128;
-constexpr std::size_t kFormats = 5;  // blosclz, lz4, snappy, zlib, zstd
 
 struct Header {
     std::uint32_t flags, item_bytes;
@@ -28,16 +26,8 @@ struct Header {
 };
 
 struct BloscState final : StageState {
-    std::array<std::unique_ptr<BlockDecoder>, kFormats> decoders{};
+    BloscFormats formats{};
     std::vector<std::byte> block{}, planes{};
-    BlockDecoder* decoder(std::size_t format) {
-        using Make = std::unique_ptr<BlockDecoder> (*)();
-        constexpr Make kMakers[kFormats] = {&make_blosclz_block, &make_lz4_block, nullptr, &make_zlib_block,
-                                            &make_zstd_block};
-        if (format >= kFormats || kMakers[format] == nullptr) return nullptr;
-        if (decoders[format] == nullptr) decoders[format] = kMakers[format]();
-        return decoders[format].get();
-    }
 };
 
 Header header_of(Fields& fields) {
@@ -79,8 +69,7 @@ bool decode_streams(Fields fields, std::span<std::byte> plain, std::size_t split
 class Blosc final : public Stage {
   public:
     Blosc() {
-        BloscState probe;  // of all codecs that a buffer may name, or it throws here
-        for (std::size_t format = 0; format < kFormats; ++format) probe.decoder(format);
+        BloscFormats().need_all();
     }
 
     Undone undo(std::span<const std::byte> stored, std::span<std::byte> room, StageState* state) const override {
@@ -97,7 +86,7 @@ class Blosc final : public Stage {
             return {out};
         }
         auto& own = *static_cast<BloscState*>(state);
-        BlockDecoder* const decoder = own.decoder(header.format());
+        BlockDecoder* const decoder = own.formats.decoder(header.format());
         if (decoder == nullptr && !out.empty()) return {{}, "blosc packed it with a codec that is not known here"};
         for (std::uint64_t at = 0; at < out.size(); at += header.block_bytes) {
             const std::span<std::byte> block = out.subspan(at, std::min<std::uint64_t>(header.block_bytes,
@@ -119,7 +108,7 @@ class Blosc final : public Stage {
         const bool is_last = block.size() != header.block_bytes;
         const bool splits = (header.flags & kUnsplit) == 0 && item <= kMostSplits &&
                             header.block_bytes / item >= kLeastSplitBytes && !is_last;
-        BlockDecoder& decoder = *own.decoder(header.format());
+        BlockDecoder& decoder = *own.formats.decoder(header.format());
         const std::size_t streams = splits ? item : 1;
         const bool shuffled = (header.flags & kShuffled) != 0 && item > 1;
         const bool bits = !shuffled && (header.flags & kBitShuffled) != 0 && block.size() >= item;

@@ -1,6 +1,6 @@
-// The codecs of bitshuffle.cpp, blosc.cpp, blosclz.cpp, bz2.cpp, lz4.cpp, lzf.cpp, szip.cpp and zstd.cpp, and what
-// bz2_absent.cpp, deflate_absent.cpp, lz4_absent.cpp and zstd_absent.cpp say: on chunks that stock writers stored,
-// whole, cut, and with each byte changed.
+// The codecs of bitshuffle.cpp, blosc.cpp, blosc2.cpp, blosclz.cpp, bz2.cpp, lz4.cpp, lzf.cpp, szip.cpp and zstd.cpp,
+// and what bz2_absent.cpp, deflate_absent.cpp, lz4_absent.cpp and zstd_absent.cpp say: on chunks that stock writers
+// stored, whole, cut, and with each byte changed.
 #include "data/decode/codecs/samples.hpp"
 
 #include <gtest/gtest.h>
@@ -106,6 +106,29 @@ TEST(Bitshuffle, bits_become_elements_of_any_size_and_number) {
             bit_unshuffle(rows, out, item, planes);
             EXPECT_EQ(out, plain) << item << " " << items;
         }
+    }
+}
+
+TEST(Blosc2, blocks_that_are_larger_than_the_chunk_are_a_fault_and_take_no_memory) {
+    for (const StoredSample& sample : testing::kSamples) {
+        if (std::string(sample.name) != "blosc2_grid") continue;
+        const auto pipeline = pipeline_of(sample);
+        if (!pipeline) continue;
+        constexpr std::size_t kBlockShape = 107 + 8 + 1 + 2 * 9 + 1 + 2 * 5 + 1;
+        for (const std::size_t at : {kBlockShape, kBlockShape + 5}) {
+            Bytes stored = bytes_of(sample.stored), out;
+            ASSERT_EQ(stored[at], std::byte{0xd2});
+            stored[at + 1] = std::byte{0x7f};
+            EXPECT_NE(testing::decode(*pipeline, stored, out).find("b2nd is damaged"), std::string::npos) << at;
+        }
+    }
+}
+
+TEST(Blosc2, filters_and_codecs_that_are_not_known_are_refused) {
+    for (const Values& values : {Values{}, Values{1, 0, 4, 100, 5, 3, 5}, Values{1, 0, 4, 100, 5, 1, 3},
+                                 Values{1, 0, 4, 100, 5, 1, 6}, Values{1, 0, 4, 100, 5, 35, 5}}) {
+        const Filter filter{"blosc2", values};
+        EXPECT_THROW(Pipeline({&filter, 1}, 100), Error);
     }
 }
 
