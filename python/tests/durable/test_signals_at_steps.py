@@ -25,8 +25,8 @@ PROGRAM = PROGRAMS / "signals_at_steps.py"
 SIGNALS = int(os.environ.get("PENSTOCK_SIGNALS", "100"))
 APPENDS = [name for name, writer in WRITERS.items() if writer.appends]
 NAMED = ["buffered", "uring-buffered", "mmap", "auto", "direct", "bytes"]
-SINGLE = ["npy", "safetensors", "nc3", "h5", "nc4", "h5-parts"]
-FOLDERS = ["zarr", "zarr-parts"]
+SINGLE = ["npy", "safetensors", "nc3", "h5", "nc4", "h5-parts", "h5-packed", "nc4-packed"]
+FOLDERS = ["zarr", "zarr-parts", "zarr-packed"]
 GROUPS = {"core": NAMED, "files": SINGLE, "folders": FOLDERS, "appends": APPENDS}
 
 

@@ -138,10 +138,10 @@ def context_by(path_name: str) -> ps.Context:
     return ps.Context("host", profile=None, path=path_name)
 
 
-def save(one: bool) -> Callable[[Path, int, bool], None]:
+def save(one: bool, **layout: Any) -> Callable[[Path, int, bool], None]:
     def write(path: Path, version: int, durable: bool) -> None:
         data = values(version)
-        ps.save(path, data if one else {"x": data}, "host", durable=durable)
+        ps.save(path, data if one else {"x": data}, "host", durable=durable, **layout)
 
     return write
 
@@ -175,6 +175,7 @@ def append(**layout: Any) -> Callable[[Path, int, bool], None]:
 
 
 CHUNKED: dict[str, Any] = {"chunk_shape": (1, 250)}
+PACKED: dict[str, Any] = {"chunk_shape": (1500,), "compression": "gzip"}
 WRITERS = {
     "buffered": Writer("x.raw1", core("buffered"), by_bytes),
     "uring-buffered": Writer("x.raw2", core("uring-buffered"), by_bytes),
@@ -190,10 +191,15 @@ WRITERS = {
     "zarr": Writer("x.zarr", save(False), by_zarr),
     "h5-parts": Writer("y.h5", made_in_parts, by_h5py),
     "zarr-parts": Writer("y.zarr", made_in_parts, by_zarr),
+    "h5-packed": Writer("z.h5", save(False, **PACKED), by_h5py),
+    "nc4-packed": Writer("z.nc4", save(False, **PACKED), by_netcdf),
+    "zarr-packed": Writer("z.zarr", save(False, **PACKED), by_zarr),
     "h5-append": Writer("a.h5", append(**CHUNKED), steps_by_h5py, appends=True),
     "nc4-append": Writer("a.nc4", append(**CHUNKED), steps_by_netcdf, appends=True),
     "nc3-append": Writer("a.nc3", append(), steps_by_netcdf, appends=True),
     "zarr-append": Writer("a.zarr", append(**CHUNKED), steps_by_zarr, appends=True),
+    "h5-packed-append": Writer("p.h5", append(**CHUNKED, compression="gzip"), steps_by_h5py, appends=True),
+    "zarr-packed-append": Writer("p.zarr", append(**CHUNKED, compression="zstd"), steps_by_zarr, appends=True),
 }
 
 
