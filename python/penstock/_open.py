@@ -72,7 +72,7 @@ def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a cho
             (nvCOMP; an Error where it cannot), or "auto": the GPU where it can, else the host, and evidence says why.
         external: with write: also elements that lie in other files may be written: of external files and virtual
             datasets of HDF5, and of chunks of Zarr that are links.
-        options: of the format; see docs/formats.md.
+        options: of the format; see its page in docs/formats.
 
     Returns a DataFile: a mapping of lazy datasets. A raw or NPY file has one, "data".
     Raises Error (not found, of no known format, damaged), TypeError and ValueError of arguments that do not fit.

@@ -18,7 +18,7 @@ from places import ROOT
 import penstock
 from penstock._told import Evidence, FormatCounts, PathShare, Residency
 
-PAGES = ("README.md", "docs/python.md", "docs/formats.md", "docs/gpu.md", "docs/guide/install-and-link.md")
+PAGES = ("README.md", "docs/python.md", "docs/guide/datasets.md", "docs/gpu.md", "docs/guide/install-and-link.md")
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LIMIT_S = 120
 

@@ -31,7 +31,6 @@ PAGES = (
     "docs/cli.md",
     "docs/profile.md",
     "docs/bench.md",
-    "docs/formats.md",
     "docs/gpu.md",
     "docs/python.md",
     "docs/applications/hmatrix.md",
