@@ -302,15 +302,20 @@ class Dataset(Unread):
     ) -> Outcome:
         """Writes an array of the same type and shape as the selection; returns when it is written. A list may name
         elements in any order, each once: ValueError of one that is named twice."""
-        return self.start_write(value, selection, stream=stream, **options).result()
+        return self._start_write(value, selection, stream, options, background=False).result()
 
     def start_write(
         self, value: Any, selection: Any = ..., *, stream: Any = None, **options: Unpack[TransferOptions]
     ) -> Pending[Outcome]:
         """write(), in the background. The value must not change until it is done."""
+        return self._start_write(value, selection, stream, options)
+
+    def _start_write(
+        self, value: Any, selection: Any, stream: Any, options: Mapping[str, Any], *, background: bool = True
+    ) -> Pending[Outcome]:
         info = self.info
         wanted = Request(info, select(user_shape(info), selection), value)
-        return self._file.start_write([wanted], stream, options)
+        return self._file.start_write([wanted], stream, options, background=background)
 
     def append(self, value: Any, *, stream: Any = None, **options: Unpack[TransferOptions]) -> Outcome:
         """Adds rows at the end of the first dimension: an array with that dimension, or one row without it."""

@@ -227,7 +227,9 @@ class FileState:
             job = write_job(self._mover, requests, ways, handle)
         return self._start(job, options, lambda outcome: outcome, True)
 
-    def start_write(self, requests: Sequence[Request], stream: Any, options: Mapping[str, Any]) -> Pending[Any]:
+    def start_write(
+        self, requests: Sequence[Request], stream: Any, options: Mapping[str, Any], *, background: bool = True
+    ) -> Pending[Any]:
         handle = stream_handle(stream)
         with self._source.writer() as writer:
             ways = [way_of(writer, one, None, self._place) for one in requests]
@@ -235,7 +237,7 @@ class FileState:
                 if way.table is not None:
                     self._need_own(writer, one.info.name, way.table.files)
             job = write_job(self._mover, requests, ways, handle)
-        return self._start(job, options, lambda outcome: outcome, True)
+        return self._start(job, options, lambda outcome: outcome, background)
 
     def _place(self, name: str, origin: np.ndarray, sizes: np.ndarray) -> Places:
         """Of encoded chunks, as a write comes to them."""
@@ -260,7 +262,7 @@ class FileState:
             selection = appended(info, target)
             writer.extend(info.name, (info.shape[0] + selection.counts[0], *info.shape[1:]))
             wanted = Request(writer.info(info.name), selection, target)
-        return self.start_write([wanted], stream, options).result()
+        return self.start_write([wanted], stream, options, background=False).result()
 
     # -- the end
 

@@ -199,3 +199,15 @@ def test_what_is_gathered_for_a_write_is_gathered_by_a_thread(tmp_path: Path, mo
         dataset.write(np.asarray(small), np.s_[:10, :200])
         assert threads <= {threading.get_ident()}, "a thread takes longer to begin than little takes"
         assert np.array_equal(np.asarray(dataset[...]), value)
+
+
+@pytest.mark.parametrize(("rows", "by_thread"), [(16, False), (160, True)])
+def test_little_is_compressed_without_a_thread(tmp_path: Path, rows: int, by_thread: bool) -> None:
+    value = np.arange(rows * 1024, dtype=np.float32).reshape(rows, 1024)
+    with penstock.create(tmp_path / "x.h5", device="host") as file:
+        dataset = file.create_dataset("x", value.shape, value.dtype, chunk_shape=(16, 1024), compression="gzip")
+        writing = dataset.start_write(value)
+        writing.result()
+        assert (writing._thread is not None) == by_thread
+        assert writing.evidence["formats"]["host_encoded_bytes"] == value.nbytes
+        assert np.array_equal(np.asarray(dataset[...]), value)
