@@ -77,7 +77,8 @@ bool put_one(AllOne what, PackedBytes value, std::uint32_t item_bytes, std::span
 bool decode_stream(Fields& fields, std::span<std::byte> out, BlockDecoder& decoder) {
     const auto length = static_cast<std::int32_t>(fields.number_32());
     if (length <= 0) {
-        const bool is_value = length < 0 && (fields.number(1) & 1) != 0 && length >= -255;
+        if (length < -255) return false;
+        const bool is_value = length < 0 && (fields.number(1) & 1) != 0;
         std::fill(out.begin(), out.end(), static_cast<std::byte>(-length & 0xff));
         return (length == 0 || is_value) && !fields.ended_early();
     }
