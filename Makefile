@@ -27,7 +27,7 @@ GPUS     = $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/d
 ARCHITECTURES ?= $(or $(GPUS),80)
 # Half of a compilation is reading standard headers. They are compiled once, where no compiler cache does better.
 PCH     := $(if $(CMAKE_CXX_COMPILER_LAUNCHER),OFF,ON)
-# Eight sources are compiled as one. Who changes sources is quicker with `make test GROUPS=OFF`.
+# Eight sources of a library are compiled as one. Who changes sources is quicker with `make test GROUPS=OFF`.
 GROUPS  ?= ON
 WHEELS  := build/wheels
 PACKAGE := $(shell find python/penstock python/penstock_bench bindings apps src include cmake \( -name '*.py' -o -name '*.[ch]pp' \
@@ -126,8 +126,7 @@ $(STAMPS)/venv: $(STAMPS)/system
 $(STAMPS)/package: $(STAMPS)/venv $(PACKAGE)
 	@echo "building the package: $(if $(FIRST),about $(MINUTES) minutes on $(JOBS) cores,only what changed)" >&2
 	@$(PYTHON) tools/progress.py build/package.log $(BIN)/python -m pip install -v --no-build-isolation \
-	  -C cmake.define.CMAKE_CUDA_ARCHITECTURES='$(ARCHITECTURES)' -C cmake.define.PENSTOCK_PCH=$(PCH) \
-	  -C cmake.define.PENSTOCK_GROUPS=$(GROUPS) '.[report,formats]'
+	  -C cmake.define.CMAKE_CUDA_ARCHITECTURES='$(ARCHITECTURES)' -C cmake.define.PENSTOCK_PCH=$(PCH) '.[report,formats]'
 	@touch $@
 
 $(STAMPS)/test-tools: $(STAMPS)/venv

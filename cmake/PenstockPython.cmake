@@ -20,7 +20,6 @@ function(penstock_python_module name place)
   file(RELATIVE_PATH destination ${PENSTOCK_PACKAGE} ${folder})
   nanobind_add_module(${name} NB_STATIC NB_DOMAIN penstock ${ARGN})
   target_link_libraries(${name} PRIVATE penstock_python)
-  set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)  # each source names its own operations
   target_link_options(${name} PRIVATE LINKER:--version-script=${map} LINKER:--disable-new-dtags)
   set_target_properties(${name} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${folder} BUILD_RPATH "$ORIGIN/${library}"
     INSTALL_RPATH "$ORIGIN/${library}" LINK_DEPENDS ${map})

@@ -1,27 +1,29 @@
-# Sources compiled in groups, for builds that begin with nothing: most of a compilation is reading headers, and a group
-# reads them once. A change of one file then compiles its whole group, so a developer's own build has it off. A source
-# must still include what it uses: the builds without groups notice.
-option(PENSTOCK_GROUPS "Compile sources in groups of eight" OFF)
-set(CMAKE_UNITY_BUILD ${PENSTOCK_GROUPS})
-set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)
+# Sources of a library compiled in groups, for builds that begin with nothing: most of a compilation is reading headers,
+# and a group reads them once. Off elsewhere: a change of one file compiles its whole group, a missing include is not
+# noticed, and a call may find a function that is local to another file of the group. So the package is built without
+# groups, and its tests and those of a build with groups are two opinions of each source. Test programs have no groups:
+# their local names are too much alike.
+option(PENSTOCK_GROUPS "Compile the sources of libraries in groups of eight" OFF)
 
 # penstock_alone(TARGET sources...): each is compiled by itself, because it has a name in its anonymous namespace that
 # another source of the target has too.
 function(penstock_alone target)
-  if(TARGET ${target})
-    set_source_files_properties(${ARGN} TARGET_DIRECTORY ${target} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-  endif()
+  set_source_files_properties(${ARGN} TARGET_DIRECTORY ${target} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
 
-# Kernels are compiled by nvcc, once an architecture: groups would leave cores without work.
-function(penstock_kernels_alone)
+# Kernels have no groups: nvcc would leave cores without work.
+function(penstock_group)
+  if(NOT PENSTOCK_GROUPS)
+    return()
+  endif()
+  set_target_properties(${ARGN} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
   foreach(target ${ARGN})
     get_target_property(sources ${target} SOURCES)
-    list(FILTER sources INCLUDE REGEX "[.]cu$")
     get_target_property(folder ${target} SOURCE_DIR)
-    foreach(source ${sources})
-      get_filename_component(source ${source} ABSOLUTE BASE_DIR ${folder})
-      penstock_alone(${target} ${source})
-    endforeach()
+    list(FILTER sources INCLUDE REGEX "[.]cu$")
+    list(TRANSFORM sources REPLACE "^([^/])" "${folder}/\\1")
+    if(sources)
+      penstock_alone(${target} ${sources})
+    endif()
   endforeach()
 endfunction()
