@@ -57,6 +57,7 @@ def test_a_file_cut_while_a_context_of_its_own_loads_it_is_an_error(
         os.truncate(plain, CHANGED_BYTES)
         return allocate(self, *arguments, **options)
 
+    plain.write_bytes(bytes(5 << 20))  # too much for a small read
     monkeypatch.setattr(ps.Context, "allocate", cut)
     with pytest.raises(ps.Error) as caught:
         ps.load(plain, "host")
@@ -127,7 +128,7 @@ def test_a_write_that_stops_is_an_error(plain: Path, monkeypatch: pytest.MonkeyP
 def test_a_file_cut_before_its_first_element_after_it_was_described(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    np.save(tmp_path / "x.npy", np.arange(100_000.0))  # too much for a small read
+    np.save(tmp_path / "x.npy", np.arange(600_000.0))  # too much for a small read
     described = single.need_same
 
     def cut(*which: Any) -> Any:
