@@ -27,8 +27,9 @@ GPUS     = $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/d
 ARCHITECTURES ?= $(or $(GPUS),80)
 # Half of a compilation is reading standard headers. They are compiled once, where no compiler cache does better.
 PCH     := $(if $(CMAKE_CXX_COMPILER_LAUNCHER),OFF,ON)
-# Eight sources of a library are compiled as one. Who changes sources is quicker with `make test GROUPS=OFF`.
-GROUPS  ?= ON
+# Eight sources of a library are compiled as one. Who changes sources is quicker with `make test GROUPS=OFF`. A compiler
+# cache has them from the package, one by one.
+GROUPS  ?= $(PCH)
 WHEELS  := build/wheels
 PACKAGE := $(shell find python/penstock python/penstock_bench bindings apps src include cmake \( -name '*.py' -o -name '*.[ch]pp' \
              -o -name '*.[ch]' -o -name '*.cu' -o -name '*.txt' -o -name '*.cmake' -o -name '*.map' -o -name '*.toml' \) -type f) \

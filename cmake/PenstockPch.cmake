@@ -1,7 +1,7 @@
 # Precompiled standard headers, for builds that begin with nothing and are thrown away, as those of CI: half of the time
 # of a test's compilation is reading them. Off elsewhere: sources must include what they use, which such a build cannot
 # notice. Where they are on, ccache keeps nothing unless it is told what went into them, as .ci/run does.
-option(PENSTOCK_PCH "Precompile the standard headers" OFF)
+set(PENSTOCK_PCH OFF CACHE STRING "Precompile the standard headers: ON, OFF, or TESTS for those of test programs alone")
 set(PENSTOCK_PCH_HEADERS
   <algorithm> <array> <atomic> <bit> <cerrno> <chrono> <cmath> <condition_variable> <cstddef> <cstdint> <cstdio>
   <cstdlib> <cstring> <deque> <exception> <filesystem> <fstream> <functional> <iterator> <limits> <map> <memory>
@@ -11,7 +11,7 @@ set(PENSTOCK_PCH_HEADERS
 # penstock_precompile(KIND TARGET extra headers...): targets of one kind have the same flags and share one file, which
 # the first of them owns.
 function(penstock_precompile kind target)
-  if(NOT PENSTOCK_PCH)
+  if(NOT PENSTOCK_PCH OR (PENSTOCK_PCH STREQUAL "TESTS" AND NOT kind STREQUAL "test"))
     return()
   endif()
   get_property(owner GLOBAL PROPERTY PENSTOCK_PCH_OWNER_${kind})

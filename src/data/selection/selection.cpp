@@ -124,7 +124,8 @@ void check_grid(const StoredGrid& grid) {
     refuse(!product_fits(shape, item) || !product_fits(chunk, item), operation, "it has more bytes than a file can");
     std::vector<std::size_t> near(shape.size());
     std::iota(near.begin(), near.end(), std::size_t{0});
-    std::stable_sort(near.begin(), near.end(), [&](auto one, auto other) { return strides[one] < strides[other]; });
+    std::stable_sort(near.begin(), near.end(),
+                     [&grid](auto one, auto other) { return grid.strides[one] < grid.strides[other]; });
     std::int64_t inside = item;
     for (const std::size_t axis : near) {
         if (chunk[axis] == 1) continue;
@@ -161,7 +162,8 @@ void check_box(const StoredGrid& grid, const ElementBox& box) {
 void for_each_part(const StoredGrid& grid, const Selection& selection,
                    const std::function<void(const SelectedPart&)>& take) {
     const std::size_t dimensions = grid.shape.size();
-    const auto& [box, memory_strides] = selection;
+    const ElementBox& box = selection.box;
+    const Strides& memory_strides = selection.memory_strides;
     for (std::size_t axis = 0; axis < dimensions; ++axis) {
         if (box.count[axis] == 0) return;
     }

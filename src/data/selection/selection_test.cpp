@@ -94,7 +94,8 @@ void for_each_index(const Numbers& counts, const std::function<void(const Number
 }
 
 Places by_elements(const Drawn& drawn) {
-    const auto& [grid, selection, limits] = drawn;
+    const StoredGrid& grid = drawn.grid;
+    const Selection& selection = drawn.selection;
     Places places;
     const Numbers counts(selection.box.count.begin(),
                          selection.box.count.begin() + static_cast<long>(grid.shape.size()));

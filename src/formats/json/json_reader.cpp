@@ -112,7 +112,7 @@ class Reader {
             std::string name = string();
             skip_space();
             if (!take(":")) wrong("':' is missing");
-            found.emplace_back(std::move(name), value(depth + 1));
+            found.push_back({std::move(name), value(depth + 1)});
             skip_space();
         } while (take(","));
         if (!take("}")) wrong("an object has no end");
@@ -122,7 +122,7 @@ class Reader {
 
     static void check_names(const Members& members) {
         std::vector<std::string_view> names;
-        for (const auto& one : members) names.emplace_back(one.first);
+        for (const auto& one : members) names.emplace_back(one.name);
         std::sort(names.begin(), names.end());
         const auto twice = std::adjacent_find(names.begin(), names.end());
         if (twice != names.end()) refuse("a name is there twice: " + std::string(twice->substr(0, 100)));
@@ -206,8 +206,8 @@ class Reader {
 const Value* Value::member(std::string_view name) const noexcept {
     const Members* all = members();
     if (all == nullptr) return nullptr;
-    const auto found = std::find_if(all->begin(), all->end(), [&](const auto& one) { return one.first == name; });
-    return found == all->end() ? nullptr : &found->second;
+    const auto found = std::find_if(all->begin(), all->end(), [&](const auto& one) { return one.name == name; });
+    return found == all->end() ? nullptr : &found->value;
 }
 
 std::optional<std::int64_t> Value::integer() const noexcept {

@@ -19,7 +19,8 @@ using List = std::vector<Value>;
 struct Tuple {  // of Python
     List items;
 };
-using Members = std::vector<std::pair<std::string, Value>>;  // of an object, in order; no name is there twice
+struct Member;
+using Members = std::vector<Member>;  // of an object, in order; no name is there twice
 
 struct Value {
     std::variant<std::monostate, bool, Number, std::string, List, Tuple, Members> is;
@@ -35,6 +36,11 @@ struct Value {
     const Value* member(std::string_view name) const noexcept;
     // An integer of 64 bits, written without fraction and exponent.
     std::optional<std::int64_t> integer() const noexcept;
+};
+
+struct Member {
+    std::string name;
+    Value value;
 };
 
 // Integers from `least` on; nothing where it is another list.

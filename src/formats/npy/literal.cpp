@@ -75,10 +75,10 @@ class LiteralReader {
             std::string key = string();
             skip_space();
             if (!take(":")) wrong("':' is missing");
-            if (std::any_of(found.begin(), found.end(), [&](const auto& one) { return one.first == key; })) {
+            if (std::any_of(found.begin(), found.end(), [&](const auto& one) { return one.name == key; })) {
                 wrong("a key is there twice");
             }
-            found.emplace_back(std::move(key), value(depth + 1));
+            found.push_back({std::move(key), value(depth + 1)});
             skip_space();
             comma = take(",");
         }

@@ -171,7 +171,7 @@ std::vector<StoredDataset> parse_safetensors(const ByteSource& source) {
         }
         const Members* texts = entry.members();
         const bool is_text = texts != nullptr && std::all_of(texts->begin(), texts->end(), [](const auto& one) {
-                                 return one.second.text() != nullptr;
+                                 return one.value.text() != nullptr;
                              });
         if (!is_text) throw damaged({source.name()}, "__metadata__ is not a mapping from text to text");
     }
