@@ -112,7 +112,8 @@ inline std::string sample_netcdf(int version, bool records, bool streaming = fal
                cdf_name("column", wide) + big(7, wide);
         out += big(12, 4) + big(1, wide) + cdf_name("title", wide) + big(2, 4) + big(3, wide) + "abc" + '\0';
         out += big(11, 4) + big(records ? 3 : 1, wide) + variable("data", {0, 1}, 4);
-        if (records) out += variable("time", {0}, 6) + variable("flag", {0}, 1);
+        if (records) out += variable("time", {0}, 6);
+        if (records) out += variable("flag", {0}, 1);
         return out;
     };
     std::string out = head(head(0).size());

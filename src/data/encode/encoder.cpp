@@ -2,7 +2,6 @@
 #include "data/encode/encoder.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 
 #include "penstock/error.hpp"
@@ -81,7 +80,7 @@ Encoded Encoder::encode(std::span<const std::byte> plain, std::span<std::byte> r
         if (!encoded.fault.empty()) return {0, "filter " + one.name + ": " + encoded.fault};
         bytes = to.first(encoded.bytes);
     }
-    if (steps_.empty()) std::memcpy(room.data(), plain.data(), plain.size());
+    if (steps_.empty()) std::copy(plain.begin(), plain.end(), room.begin());
     return {bytes.size()};
 }
 

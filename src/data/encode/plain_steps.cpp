@@ -1,5 +1,5 @@
 // The steps that need no library: the shuffle, and checksums behind the data.
-#include <cstring>
+#include <algorithm>
 
 #include "data/decode/checksums/sums.hpp"
 #include "data/decode/shuffles/shuffle.hpp"
@@ -27,7 +27,7 @@ class SumStep final : public EncodeStep {
     using Sum = std::uint32_t (*)(std::span<const std::byte>);
     explicit SumStep(Sum sum) : sum_(sum) {}
     Encoded apply(std::span<const std::byte> plain, std::span<std::byte> room, StageState*) const override {
-        std::memcpy(room.data(), plain.data(), plain.size());
+        std::copy(plain.begin(), plain.end(), room.begin());
         const std::uint32_t sum = sum_(plain);
         std::byte* const behind = room.data() + plain.size();
         for (std::size_t i = 0; i < kSumBytes; ++i) behind[i] = static_cast<std::byte>(sum >> 8 * i & 0xff);
