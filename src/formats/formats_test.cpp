@@ -186,7 +186,7 @@ TEST_P(FormatKit, a_file_that_is_cut_short_is_an_error_at_any_byte) {
     const std::string whole = bytes();
     // A record ends with a flag of one byte and three that no element has.
     const std::size_t behind = std::string_view(GetParam().name).ends_with("_records") ? 3 : 0;
-    for (std::size_t length = 0; length + behind < whole.size(); ++length) {
+    for (std::size_t length = 0; length < whole.size(); ++length) {
         write(whole.substr(0, length));
         const ErrorCode code = code_of([&] {
             const DataFile file(context_, name_, {.format = open_format()});
@@ -204,6 +204,10 @@ TEST_P(FormatKit, a_file_that_is_cut_short_is_an_error_at_any_byte) {
         });
         // A streaming writer's file tells its records by its size.
         if (std::string_view(GetParam().name) == "cdf2_streaming" && code == ErrorCode::ok) continue;
+        if (length + behind >= whole.size()) {
+            EXPECT_EQ(code, ErrorCode::ok) << "all elements are there";
+            continue;
+        }
         EXPECT_NE(code, ErrorCode::ok) << length << " of " << whole.size() << " bytes";
         EXPECT_NE(code, ErrorCode::internal) << length;
         EXPECT_NE(code, ErrorCode::out_of_memory) << length;
