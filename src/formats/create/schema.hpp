@@ -37,10 +37,10 @@ struct NewAttribute {
 };
 
 NewAttribute text_attribute(std::string name, std::string_view text);
-NewAttribute number_attribute(std::string name, double value);                      // float64
-NewAttribute number_attribute(std::string name, float value);                       // float32
-NewAttribute number_attribute(std::string name, std::int32_t value);                // int32
-NewAttribute numbers_attribute(std::string name, std::span<const double> values);   // float64, one dimension
+NewAttribute number_attribute(std::string name, double value);                     // float64
+NewAttribute number_attribute(std::string name, float value);                      // float32
+NewAttribute number_attribute(std::string name, std::int32_t value);               // int32
+NewAttribute numbers_attribute(std::string name, std::span<const double> values);  // float64, one dimension
 
 struct NewDimension {
     std::string name;

@@ -15,7 +15,6 @@ constexpr std::uint64_t kMostCdfHeader = std::uint64_t{256} << 20;
 constexpr std::uint64_t kMostDimensionsOfVariable = 1024;  // NC_MAX_VAR_DIMS
 constexpr std::uint64_t kFetch = std::uint64_t{64} << 10;
 constexpr std::uint64_t kLargest = std::uint64_t{1} << 63;
-constexpr std::uint32_t kDimensions = 10, kVariables = 11, kAttributes = 12;
 
 std::uint64_t padded(std::uint64_t bytes) { return (bytes + 3) / 4 * 4; }
 
@@ -29,13 +28,13 @@ class CdfReader {
         magic();
         CdfHeader header;
         header.records = records();
-        for (std::uint64_t left = list(kDimensions, 12, "dimensions"); left > 0; --left) {
+        for (std::uint64_t left = list(kCdfDimensions, 12, "dimensions"); left > 0; --left) {
             std::string name = text("dimension");
             const std::uint64_t length = number_of(wide_ ? 8 : 4, "length of dimension " + shown(name));
             header.dimensions.push_back({std::move(name), length});
         }
         skip_attributes("the file");
-        for (std::uint64_t left = list(kVariables, wide_ ? 40 : 32, "variables"); left > 0; --left) {
+        for (std::uint64_t left = list(kCdfVariables, wide_ ? 40 : 32, "variables"); left > 0; --left) {
             header.variables.push_back(variable(header.dimensions));
         }
         header.bytes = at_;
@@ -73,7 +72,7 @@ class CdfReader {
     }
 
     void skip_attributes(const std::string& owner) {
-        for (std::uint64_t left = list(kAttributes, 16, "attributes of " + owner); left > 0; --left) {
+        for (std::uint64_t left = list(kCdfAttributes, 16, "attributes of " + owner); left > 0; --left) {
             const std::string name = text("attribute of " + owner);
             const std::string what = "attribute " + shown(name) + " of " + owner;
             const std::uint64_t size = cdf_item_bytes(type(what));

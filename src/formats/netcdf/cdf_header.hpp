@@ -38,6 +38,9 @@ struct CdfHeader {
     std::uint64_t bytes = 0;         // of the header
 };
 
+// What the lists of a header begin with.
+inline constexpr std::uint32_t kCdfDimensions = 10, kCdfVariables = 11, kCdfAttributes = 12;
+
 std::uint32_t cdf_item_bytes(std::uint32_t type);  // 0: there is no such type
 
 CdfHeader read_cdf_header(const ByteSource& source);

@@ -1,0 +1,19 @@
+// What is wrong with a schema in any format: names, shapes, values of another size, a growing dimension out of place.
+#pragma once
+
+#include <string>
+
+#include "formats/create/schema.hpp"
+
+namespace penstock::formats {
+
+bool grows(const FileSchema& schema, const NewVariable& variable);
+// Shape of one step, or of all of a variable that does not grow, in C order.
+std::vector<std::uint64_t> step_shape(const FileSchema& schema, const NewVariable& variable);
+// Bytes of that many elements. Throws Error{invalid_argument} where no file has so many.
+std::uint64_t step_bytes(const FileSchema& schema, const NewVariable& variable);
+
+// Throws Error{invalid_argument} with the name of what is wrong.
+void check_schema(const FileSchema& schema, const std::string& file);
+
+}  // namespace penstock::formats
