@@ -296,7 +296,8 @@ class Judge:
             if verdict == "skipped":
                 skipped = f"mutation: {why}" if why == NO_TIME else f"mutation whose {why.partition(': ')[0]}"
                 self.reasons[skipped] += 1
-            print("\n    ".join(lines), flush=True)
+            if why != NO_TIME:  # Their number is told at the end.
+                print("\n    ".join(lines), flush=True)
 
     def _verdict(self, mutation: Mutation, control: str) -> tuple[str, str]:
         """killed, SURVIVED, skipped or WRONG, and why."""
