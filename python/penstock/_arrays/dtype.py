@@ -120,9 +120,7 @@ class DType:
         if isinstance(type, DType):
             return type
         name = str(type).removeprefix("torch.") if not isinstance(type, str) else type
-        if name in _PLAIN:
-            return cls(name, *_PLAIN[name])
-        return cls._of_numpy(type)
+        return _SHARED.get(name) or cls._of_numpy(type)
 
     @classmethod
     def raw(cls, itemsize: int) -> DType:
@@ -147,7 +145,8 @@ class DType:
         if plain.kind in "biufc" and plain.newbyteorder("<").name in _PLAIN:
             swapped = plain.byteorder == ">"
             name = plain.newbyteorder("<").name
-            return cls(name, plain.itemsize, plain.kind, swapped and plain.itemsize > 1)
+            is_big = swapped and plain.itemsize > 1
+            return cls(name, plain.itemsize, plain.kind, True) if is_big else _SHARED[name]
         if plain.kind in "fcSUMm" and plain.itemsize:
             return cls(plain.newbyteorder("<").name, plain.itemsize, plain.kind, plain.byteorder == ">")
         if plain.hasobject or plain.kind != "V" or plain.subdtype is not None or plain.itemsize == 0:
@@ -216,7 +215,7 @@ class DType:
     @property
     def host_only(self) -> bool:
         """Elements have no fixed size, so that only host memory holds them, as Python objects."""
-        return self.kind == "O" or any(member.dtype.host_only for member in self.fields)
+        return self.kind == "O" or bool(self.fields) and any(member.dtype.host_only for member in self.fields)
 
     @property
     def bytes_view(self) -> str:
@@ -282,6 +281,8 @@ class DType:
     @property
     def native(self) -> DType:
         """The same values in little-endian order."""
+        if not self.big_endian:
+            return self
         return DType(self.name, self.itemsize, self.kind, False, self.fields)
 
     def member(self, name: str) -> Field:
@@ -310,3 +311,7 @@ class DType:
         if self.fields:
             return f"{{{', '.join(f'{one.name}: {one.dtype}' for one in self.fields)}}}"
         return f"{'big-endian ' if self.big_endian else ''}{self.name}"
+
+
+# One for all: each keeps what NumPy is told of it.
+_SHARED = {name: DType(name, *about) for name, about in _PLAIN.items()}

@@ -46,7 +46,8 @@ class FileState:
         self._mover = Mover(context, self._source.decode, self.kind.library, self.name)
         self._tally = _core.SmallTally()
         self._was_read = False  # by a small read
-        self._record = Record(lambda: [small.outcome_of(self._tally)])
+        tally = self._tally  # the record must not hold this: in a circle, neither goes before the collector comes
+        self._record = Record(lambda: [small.outcome_of(tally)])
         self._pending: set[Pending] = set()  # under way; held, so that dropping one does not cancel it
         self._failed_write: BaseException | None = None
 

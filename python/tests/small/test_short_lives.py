@@ -1,0 +1,34 @@
+"""What a program that opens a file for one row leaves behind."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from pathlib import Path
+
+import numpy as np
+import pytest
+from small_files import DATASETS, find, values
+
+import penstock
+
+
+@pytest.fixture
+def no_collector() -> object:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.parametrize(("file", "name", "dtype"), DATASETS)
+def test_a_file_that_was_closed_is_gone_at_once(
+    folder: Path, no_collector: object, file: str, name: str | None, dtype: str
+) -> None:
+    """It stands in no circle, which only the collector would break, with all that HDF5 holds of it."""
+    opened = penstock.open(folder / file, device="host")
+    with opened:
+        np.testing.assert_array_equal(np.asarray(find(opened, name)[3]), values(dtype)[3])
+    state = weakref.ref(opened._file)
+    del opened
+    assert state() is None
