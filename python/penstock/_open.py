@@ -378,7 +378,7 @@ def save(  # noqa: PLR0913 - one keyword a choice
     with create(name, context=context or _context_of(arrays, device), format=format, durable=durable) as file:
         for attribute, value in (attributes or {}).items():
             file.attrs[attribute] = value
-        return file.write_many(arrays, layout=layout, **options).result()
+        return file._write_new(arrays, layout, options)
 
 
 def _need_known(operation: str, own: Collection[str], options: Mapping[str, Any]) -> None:

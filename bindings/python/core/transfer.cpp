@@ -12,6 +12,14 @@ nb::object error_of(const Outcome& outcome) {
     return outcome.ok() ? nb::object(nb::none()) : nb::object(error_to_dict(outcome.error));
 }
 
+// (path, bytes, operations, host_copies_bytes) of what one path moved. None where evidence has more to tell.
+nb::object only_share(const Outcome& outcome) {
+    const Evidence& told = outcome.evidence;
+    if (told.paths.size() != 1 || !told.fallbacks.empty() || !told.notes.empty()) return nb::none();
+    const PathShare& share = told.paths.front();
+    return nb::make_tuple(to_string(share.path), share.bytes, share.operations, share.host_copies_bytes);
+}
+
 nb::dict step_to_dict(const Step& step) {
     nb::dict fields;
     fields["path"] = to_string(step.shape.path);
@@ -49,6 +57,7 @@ void bind_transfer(nb::module_& module) {
         .def_prop_ro("error", &error_of)
         .def("or_throw", [](const Outcome& self) { self.or_throw(); })
         .def_prop_ro("path", [](const Outcome& self) { return self.evidence.path_name(); })
+        .def_prop_ro("only_share", &only_share)
         .def_prop_ro("evidence_json", [](const Outcome& self) { return text(self.evidence.to_json()); });
     nb::class_<PythonTransfer>(module, "Transfer")
         .def_prop_ro("done", [](const PythonTransfer& self) { return self.transfer().done(); })

@@ -20,6 +20,7 @@ from penstock.formats.dataset import Dataset
 from penstock.formats.group import Group
 from penstock.formats.model import NewDataset
 from penstock.formats.packing import compression
+from penstock.formats.packing.one_chunk import may_be_one
 from penstock.formats.pending import Pending
 from penstock.formats.reading.target import stream_handle
 from penstock.formats.state import FileState
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from penstock._options import LayoutOptions, TransferOptions
 
+_NONE: Mapping[str, Any] = {}
 _PACKING = ("compression", "compression_level", "shuffle")
 _LAYOUT = tuple(one.name for one in fields(NewDataset) if one.name not in ("name", "shape", "dtype"))
 
@@ -100,7 +102,7 @@ class DataFile(Group):
 
     def __setitem__(self, name: str, value: Any) -> None:
         """A new dataset with this content: an array of any library, on the file's device or in host memory."""
-        self.write_many({name: value}).result()
+        self._write_many({name: value}, background=False).result()
 
     def write_many(
         self,
@@ -112,12 +114,32 @@ class DataFile(Group):
     ) -> Pending[Outcome]:
         """Starts writing new datasets in one submission. The values must not change until it is done. `layout`: of all
         of them, as create_dataset takes it; arrays without dimensions, or without elements, are not compressed."""
+        return self._write_many(values, stream, layout, options)
+
+    def _write_many(
+        self,
+        values: Mapping[str, Any],
+        stream: Any = None,
+        layout: LayoutOptions | None = None,
+        options: Mapping[str, Any] = _NONE,
+        *,
+        background: bool = True,
+    ) -> Pending[Outcome]:
         handle = stream_handle(stream)
         targets = values_of(values, handle)
         layouts = {name: _fitting(layout or {}, one.shape) for name, one in targets.items()}
         new = [_new_dataset(name, one.shape, one.dtype.native, layouts[name]) for name, one in targets.items()]
         self._need_compression(new)
-        return self._file.start_new(new, list(targets.values()), handle, options)
+        return self._file.start_new(new, list(targets.values()), (handle, options), background=background)
+
+    def _write_new(self, values: Mapping[str, Any], layout: LayoutOptions, options: Mapping[str, Any]) -> Outcome:
+        """As write_many, for a caller who waits."""
+        name: str = next(iter(values), "")
+        value: Any = values.get(name)
+        if len(values) == 1 and not options and may_be_one(value) and layout.get("compression") is not None:
+            dtype = DType.of(value.dtype).native
+            return self.create_dataset(name, value.shape, dtype, **_fitting(layout, value.shape)).write(value)
+        return self._write_many(values, layout=layout, options=options, background=False).result()
 
     def _need_compression(self, new: Sequence[NewDataset]) -> None:
         if not self._file.kind.has_compression and any(one.compression is not None for one in new):

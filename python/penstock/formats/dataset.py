@@ -295,13 +295,18 @@ class Dataset(Unread):
 
     def __setitem__(self, selection: Any, value: Any) -> None:
         """Writes an array of the same type and shape as the selection."""
-        self.write(value, selection)
+        if self._file.write_chunk(self.name, selection, value) is None:
+            self._start_write(value, selection, None, _NONE, background=False).result()
 
     def write(
         self, value: Any, selection: Any = ..., *, stream: Any = None, **options: Unpack[TransferOptions]
     ) -> Outcome:
         """Writes an array of the same type and shape as the selection; returns when it is written. A list may name
         elements in any order, each once: ValueError of one that is named twice."""
+        if stream is None and not options:
+            chunk = self._file.write_chunk(self.name, selection, value)
+            if chunk is not None:
+                return chunk.outcome
         return self._start_write(value, selection, stream, options, background=False).result()
 
     def start_write(

@@ -280,6 +280,14 @@ class Writer(Container):
         """Gives encoded chunks a place, by their first elements (int64 [n, ndim]) and bytes, in order."""
         raise AssertionError(f"{self.format} encodes nothing")
 
+    def takes_one(self, name: str, origin: Shape) -> bool:
+        """Whether the chunk that begins there goes through filters, and place_one() gives it its first place."""
+        return False
+
+    def place_one(self, name: str, origin: Shape, bytes: int) -> tuple[str, int]:
+        """As place(), of one chunk: its file and its offset there."""
+        raise AssertionError(f"{self.format} encodes nothing")
+
     @abstractmethod
     def extend(self, name: str, shape: Shape) -> ChunkTable:
         """Grows a dataset to `shape`; the table holds the chunks that are new."""

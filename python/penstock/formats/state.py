@@ -19,6 +19,7 @@ from penstock._told import Evidence
 from penstock.formats.attributes import Attributes, Write, need_utf8
 from penstock.formats.faults import incomplete, refused, unknown
 from penstock.formats.model import ChunkTable, DatasetInfo, Extent, NewDataset, Places, Writer
+from penstock.formats.packing.one_chunk import ChunkSums, ChunkWrites, Done, UnderWay
 from penstock.formats.pending import Pending
 from penstock.formats.reading import objects, rows, small
 from penstock.formats.reading.decoding import check_choice
@@ -46,9 +47,11 @@ class FileState:
         self._mover = Mover(context, self._source.decode, self.kind.library, self.name)
         self._tally = _core.SmallTally()
         self._was_read = False  # by a small read
-        tally = self._tally  # the record must not hold this: in a circle, neither goes before the collector comes
-        self._record = Record(lambda: [small.outcome_of(tally)])
-        self._pending: set[Pending] = set()  # under way; held, so that dropping one does not cancel it
+        tally, sums = self._tally, ChunkSums()
+        # The record must not hold this: in a circle, neither goes before the collector comes.
+        self._record = Record(lambda: [small.outcome_of(tally), sums.outcome()])
+        self._chunks = ChunkWrites(self._mover, self._source, self._record.add, sums)
+        self._pending: set[Pending | UnderWay] = set()  # under way; held, so that dropping one does not cancel it
         self._failed_write: BaseException | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -215,9 +218,15 @@ class FileState:
         return writer.create(new)
 
     def start_new(
-        self, new: Sequence[NewDataset], targets: Sequence[Target], handle: int | None, options: Mapping[str, Any]
+        self,
+        new: Sequence[NewDataset],
+        targets: Sequence[Target],
+        how: tuple[int | None, Mapping[str, Any]],
+        *,
+        background: bool = True,
     ) -> Pending[Outcome]:
-        """Adds datasets, and starts writing them in one submission."""
+        """Adds datasets, and starts writing them in one submission. `how`: handle of a stream, and options."""
+        handle, options = how
         with self._source.writer() as writer:
             tables = self._created(writer, new)
             infos = [writer.info(one.name) for one in new]
@@ -226,7 +235,7 @@ class FileState:
             pairs = zip(requests, tables, strict=True)
             ways = [way_of(writer, one, table, self._place) for one, table in pairs]
             job = write_job(self._mover, requests, ways, handle)
-        return self._start(job, options, lambda outcome: outcome, True)
+        return self._start(job, options, lambda outcome: outcome, background)
 
     def start_write(
         self, requests: Sequence[Request], stream: Any, options: Mapping[str, Any], *, background: bool = True
@@ -239,6 +248,22 @@ class FileState:
                     self._need_own(writer, one.info.name, way.table.files)
             job = write_job(self._mover, requests, ways, handle)
         return self._start(job, options, lambda outcome: outcome, background)
+
+    def write_chunk(self, name: str, index: Any, value: Any) -> Done | None:
+        """One small compressed chunk, on this thread; None: start_write() has to write it."""
+        asked = self._chunks.asked(name, index, value)
+        if asked is None:
+            return None
+        under_way = UnderWay()
+        self._pending.add(under_way)
+        try:
+            return self._chunks.write(asked, under_way)
+        except BaseException as error:
+            self._failed_write = self._failed_write or error
+            raise
+        finally:
+            self._pending.discard(under_way)
+            under_way.over()
 
     def _place(self, name: str, origin: np.ndarray, sizes: np.ndarray) -> Places:
         """Of encoded chunks, as a write comes to them."""

@@ -157,6 +157,15 @@ def made_in_parts(path: Path, version: int, durable: bool) -> None:
         file["group/more"] = np.arange(version % 7 + 1)
 
 
+def made_chunk_by_chunk(path: Path, version: int, durable: bool) -> None:
+    """Compressed chunks that are each written by one small write."""
+    data = values(version)
+    with ps.create(path, device="host", durable=durable) as file:
+        one = file.create_dataset("x", (COUNT,), "f4", chunk_shape=(COUNT // 4,), compression="gzip")
+        for start in range(0, COUNT, COUNT // 4):
+            one[start : start + COUNT // 4] = data[start : start + COUNT // 4]
+
+
 def append(**layout: Any) -> Callable[[Path, int, bool], None]:
     def write(path: Path, version: int, durable: bool) -> None:
         new = rows(version)
@@ -192,6 +201,7 @@ WRITERS = {
     "h5-parts": Writer("y.h5", made_in_parts, by_h5py),
     "zarr-parts": Writer("y.zarr", made_in_parts, by_zarr),
     "h5-packed": Writer("z.h5", save(False, **PACKED), by_h5py),
+    "h5-packed-chunks": Writer("c.h5", made_chunk_by_chunk, by_h5py),
     "nc4-packed": Writer("z.nc4", save(False, **PACKED), by_netcdf),
     "zarr-packed": Writer("z.zarr", save(False, **PACKED), by_zarr),
     "h5-append": Writer("a.h5", append(**CHUNKED), steps_by_h5py, appends=True),

@@ -107,6 +107,11 @@ class ChunkIndex:
             columns = [column[order] for column in columns]
         return ChunkIndex(self.grid, self.chunk_shape, *columns)
 
+    def has(self, cell: int) -> bool:
+        """Whether the chunk of this number is there."""
+        at = int(self.cell.searchsorted(cell))
+        return at < len(self.cell) and int(self.cell[at]) == cell
+
     def table(self, files: tuple[str, ...], rows: np.ndarray) -> ChunkTable:
         index = np.zeros(len(rows), np.int32)
         encoded = self.encoded[rows]

@@ -20,15 +20,23 @@ import numpy as np
 from h5py import h5d, h5f, h5g, h5o, h5p, h5s
 
 from penstock._error import Error
-from penstock._files.descriptor import write_at
 from penstock.formats.faults import refused, unsupported
 from penstock.formats.hdf5.attributes import write_attribute
 from penstock.formats.hdf5.changing.append import InPlace
-from penstock.formats.hdf5.changing.place import Growth, default_chunk, grid_of, place_chunks, place_encoded
+from penstock.formats.hdf5.changing.late import LateChunks
+from penstock.formats.hdf5.changing.place import (
+    Growth,
+    cell_of,
+    default_chunk,
+    grid_of,
+    place_chunks,
+    place_encoded,
+    place_one,
+)
 from penstock.formats.hdf5.changing.session import NAME, Session, creation_list, group_list, shape_object
 from penstock.formats.hdf5.faults import cause_of
 from penstock.formats.hdf5.filters import encoder_of, set_filters
-from penstock.formats.hdf5.index import no_chunks
+from penstock.formats.hdf5.index import ChunkIndex, no_chunks
 from penstock.formats.hdf5.metadata import Metadata
 from penstock.formats.hdf5.open import explained, name_bytes
 from penstock.formats.hdf5.stored import Stored
@@ -73,6 +81,7 @@ class Hdf5Writer(Metadata, Writer):
         self._session: Session | None = None
         self._new: NewFile | None = None
         self._failed: Error | None = None  # something was half done, so nothing can be published
+        self._late = LateChunks()
         self._lost: Error | None = None  # storage failed at the end: what it holds is not known here any more
         if append:
             self._current()
@@ -128,6 +137,20 @@ class Hdf5Writer(Metadata, Writer):
             offsets, index = place_encoded(self._session, stored, index, origin[:, : stored.rank], sizes)
             self._keep_index(stored.info.name, index)
         return Places((self._session.path,), np.zeros(len(offsets), np.int64), offsets)
+
+    def takes_one(self, name: str, origin: Shape) -> bool:
+        stored = self.readable(name)
+        if stored.item_dims or not self._is_packed(stored):
+            return False
+        cell, index = cell_of(stored, origin), self._indexes.get(stored.info.name) or self._index(stored)
+        return not (index.has(cell) or self._late.has(stored.info.name, cell))
+
+    def place_one(self, name: str, origin: Shape, bytes: int) -> tuple[str, int]:
+        stored = self.readable(name)
+        with self._all_or_nothing():
+            offset = place_one(self._session, stored, origin, bytes)
+            self._late.add(stored.info.name, cell_of(stored, origin), (origin, offset, bytes))
+        return self._session.path, offset
 
     def _grows_by_packed(self, stored: Stored, before: Shape) -> bool:
         """Whether all that a dataset grows by is whole chunks, which are encoded when they are written."""
@@ -188,7 +211,7 @@ class Hdf5Writer(Metadata, Writer):
         try:
             with self._remembered():
                 size = self._session.finish()
-                _write_all(self._session, size)
+                self._session.write_all(size)
                 self._new.publish(durable)
         except BaseException:
             self.abandon()
@@ -205,6 +228,7 @@ class Hdf5Writer(Metadata, Writer):
         session, self._session = self._session, None
         self._stored.clear()
         self._indexes.clear()
+        self._late.clear()
         self._failed = None
         if session is None:
             self._in_place.let_go()
@@ -248,8 +272,17 @@ class Hdf5Writer(Metadata, Writer):
             self._session, is_known = self._in_place.begin()
             if not is_known:
                 self._indexes.clear()
+                self._late.clear()
                 self._user_blocks.clear()
         return self._session.file
+
+    def _index(self, stored: Stored) -> ChunkIndex:
+        """With the chunks that were placed one by one."""
+        index = super()._index(stored)
+        whole = self._late.taken_into(stored.info.name, index)
+        if whole is not index:
+            self._keep_index(stored.info.name, whole)
+        return whole
 
     def _need_own(self, found: h5d.DatasetID | h5g.GroupID, name: str) -> None:
         """HDF5 follows an external link through the overlay of this file, and finds what the link does not mean."""
@@ -385,14 +418,3 @@ def _space(new: NewDataset) -> h5s.SpaceID:
     if new.resizable is None:
         return h5s.create_simple(new.shape)
     return h5s.create_simple(new.shape, tuple(h5s.UNLIMITED if most is None else most for most in new.resizable))
-
-
-def _write_all(session: Session, size: int) -> None:
-    """The metadata of a new file, all of it."""
-    overlay = session.overlay
-    try:
-        for offset, count in overlay.structures.items():
-            write_at(session.descriptor, overlay.bytes_at(offset, count), offset)
-        os.ftruncate(session.descriptor, size)
-    except OSError as error:
-        raise Error.of(error, "write the metadata of", session.name, "nothing was left behind") from error

@@ -51,14 +51,18 @@ def encode(mover: Mover, part: Encoding, target: Target, limits: tuple[_core.Sto
         cause = f"there is no memory to encode chunks of {part.chunk_bytes} bytes in"
         raise no_memory(mover.name, cause, part.dataset) from error
     if fault:
-        raise Error(
-            code="unsupported",
-            operation=f"encode dataset {part.dataset!r} of",
-            file=mover.name,
-            cause=f"its chunk at {part.origin[row].tolist()} cannot be encoded: {fault}",
-            advice="choose another compression, or smaller chunks",
-        )
+        raise refused_chunk(mover.name, part.dataset, part.origin[row].tolist(), fault)
     return Encoded(scratch, stride, np.frombuffer(sizes, np.int64)) if done == part.count else None
+
+
+def refused_chunk(file: str, dataset: str, origin: list[int], fault: str) -> Error:
+    return Error(
+        code="unsupported",
+        operation=f"encode dataset {dataset!r} of",
+        file=file,
+        cause=f"its chunk at {origin} cannot be encoded: {fault}",
+        advice="choose another compression, or smaller chunks",
+    )
 
 
 class _near:  # noqa: N801 - reads as a function

@@ -50,8 +50,7 @@ class Encoding:
     @property
     def encoder_name(self) -> str:
         """As evidence says it."""
-        names = dict.fromkeys(_LIBRARIES[one.name] for one in self.filters if one.name in _LIBRARIES)
-        return f"host by {' and '.join(names) or 'Penstock'}"
+        return encoder_name(self.filters)
 
     def parts(self) -> Iterator[Encoding]:
         """As many chunks as are encoded at a time."""
@@ -59,6 +58,12 @@ class Encoding:
         for start in range(0, self.count, step):
             rows = slice(start, start + step)
             yield replace(self, origin=self.origin[rows], boxes=self.boxes[rows])
+
+
+def encoder_name(filters: tuple[Filter, ...]) -> str:
+    """Name of the encoder that applies the filters, as evidence says it."""
+    names = dict.fromkeys(_LIBRARIES[one.name] for one in filters if one.name in _LIBRARIES)
+    return f"host by {' and '.join(names) or 'Penstock'}"
 
 
 def encoding_of(wanted: Wanted, filters: tuple[Filter, ...], place: Place) -> Encoding:

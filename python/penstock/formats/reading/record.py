@@ -8,7 +8,7 @@ must stay true: a number here is counted, not estimated.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -75,15 +75,21 @@ class Counts:
         self.staged_bytes += int(batch.staged[:, 3].sum())
         self.scratch_peak_bytes = max(self.scratch_peak_bytes, batch.scratch_bytes)
 
-    def plus(self, other: Counts) -> Counts:
-        names = [one.name for one in fields(self) if one.name not in ("decoders", "encoders")]
-        sums = {name: getattr(self, name) + getattr(other, name) for name in names}
-        sums["scratch_peak_bytes"] = max(self.scratch_peak_bytes, other.scratch_peak_bytes)
-        total = Counts(**sums, decoders=dict(self.decoders), encoders=dict(self.encoders))
+    def add(self, other: Counts) -> None:
+        """Takes in what another read or write did."""
+        mine, theirs = vars(self), vars(other)
+        for name, value in theirs.items():
+            if isinstance(value, int) and name != "scratch_peak_bytes":
+                mine[name] += value
+        self.scratch_peak_bytes = max(self.scratch_peak_bytes, other.scratch_peak_bytes)
         for name, bytes in other.decoders.items():
-            total._add_decoder(name, bytes)
+            self._add_decoder(name, bytes)
         for name, bytes in other.encoders.items():
-            total.encoders[name] = total.encoders.get(name, 0) + bytes
+            self.encoders[name] = self.encoders.get(name, 0) + bytes
+
+    def plus(self, other: Counts) -> Counts:
+        total = replace(self, decoders=dict(self.decoders), encoders=dict(self.encoders))
+        total.add(other)
         return total
 
 

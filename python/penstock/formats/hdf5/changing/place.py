@@ -94,6 +94,21 @@ def place_encoded(
     return placed, index.plus(cell[order], origin[order], placed[order], sizes[order])
 
 
+def place_one(session: Session, stored: Stored, origin: Shape, bytes: int) -> int:
+    """Gives space to a chunk that went through all filters; where it is."""
+    offset = session.place(stored.dataset, origin, np.empty(bytes, np.uint8), 0)
+    session.reserve()
+    return offset
+
+
+def cell_of(stored: Stored, origin: Shape) -> int:
+    """Number of the chunk in the grid of those of the dataset."""
+    cell = 0
+    for extent, size, at in zip(stored.info.shape, stored.info.chunk_shape, origin, strict=True):
+        cell = cell * -(-extent // size) + at // size
+    return cell
+
+
 def _fill(session: Session, growth: Growth, origin: np.ndarray, offsets: np.ndarray, size: int) -> None:
     """Chunks that reach beyond the dataset, or back into its old part, begin as fill value; zeros they are already."""
     fill = growth.stored.info.fill

@@ -15,7 +15,7 @@ import numpy as np
 from h5py import h5d, h5f, h5fd, h5p
 
 from penstock._error import Error
-from penstock._files.descriptor import read_at
+from penstock._files.descriptor import read_at, write_at
 from penstock.formats.faults import cut_short, damaged, kUnharmed, refused, told
 from penstock.formats.hdf5.changing.journal import Note, without_note, write_note
 from penstock.formats.hdf5.changing.order import Superblock, read_superblock
@@ -142,6 +142,15 @@ class Session:
         """HDF5 writes all it has to the overlay and lets go; the size of the file then."""
         self.file.close()
         return self.overlay.size_bytes
+
+    def write_all(self, size: int) -> None:
+        """The metadata of a new file, all of it, to the file."""
+        try:
+            for offset, count in self.overlay.structures.items():
+                write_at(self.descriptor, self.overlay.bytes_at(offset, count), offset)
+            os.ftruncate(self.descriptor, size)
+        except OSError as error:
+            raise Error.of(error, "write the metadata of", self.name, "nothing was left behind") from error
 
     def drop(self) -> None:
         """Nothing of it will be applied, so what HDF5 finds wrong in it, as after an interrupt, does not matter."""
