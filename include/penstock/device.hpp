@@ -16,6 +16,7 @@
 #include "penstock/box.hpp"
 #include "penstock/checksum.hpp"
 #include "penstock/error.hpp"
+#include "penstock/pack.hpp"
 #include "penstock/types.hpp"
 
 namespace penstock {
@@ -84,6 +85,9 @@ class Stream {
     virtual void copy_boxes(std::span<const Box> boxes) = 0;
     // Each item of the boxes becomes `item`, of 1 to kFillItemBytes bytes. `item` may be reused once this returns.
     virtual void fill_boxes(std::span<const Box> boxes, std::span<const std::byte> item) = 0;
+    // Numbers that are converted between memories the device can address, its own or pinned; see pack.hpp. `packs` may
+    // be reused once this returns. Throws Error{invalid_argument} before anything is queued when a pack makes no sense.
+    virtual void pack(std::span<const Pack> packs) = 0;
     virtual void record(Event& event) = 0;
     virtual void wait(Event& event) = 0;  // later work of this stream waits for the event
     virtual void synchronize() = 0;       // spins: for short waits

@@ -1,8 +1,9 @@
 // Runs the Device kit on every device there is: the emulated one, a slow emulated one, and CUDA if there is a GPU. Only
-// the kit tests what needs a GPU (cuda_stream, cuda_boxes, kernels, kernels_boxes), and box_host. In builds without
-// nvcc, cuda_absent gives the reason for skipping.
+// the kit tests what needs a GPU (cuda_stream, cuda_boxes, kernels, kernels_boxes, packs, pack_kernels), box_host and
+// pack_host. In builds without nvcc, cuda_absent gives the reason for skipping.
 #include "conformance/box_suite.hpp"
 #include "conformance/device_suite.hpp"
+#include "conformance/pack_suite.hpp"
 
 namespace penstock::conformance {
 namespace {
@@ -21,6 +22,7 @@ const auto kDevices = testing::Values(host_case("host", {}),
                                       DeviceCase{"cuda", first_gpu});
 INSTANTIATE_TEST_SUITE_P(Devices, DeviceSuite, kDevices, case_name);
 INSTANTIATE_TEST_SUITE_P(Devices, BoxSuite, kDevices, case_name);
+INSTANTIATE_TEST_SUITE_P(Devices, PackSuite, kDevices, case_name);
 
 }  // namespace
 }  // namespace penstock::conformance

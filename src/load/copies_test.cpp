@@ -19,6 +19,7 @@ class IdleStream : public Stream {
     void fill_boxes(std::span<const Box> boxes, std::span<const std::byte> item) override {
         stream_->fill_boxes(boxes, item);
     }
+    void pack(std::span<const Pack> packs) override { stream_->pack(packs); }
     void record(Event& event) override { stream_->record(event); }
     void wait(Event& event) override { stream_->wait(event); }
     void synchronize() override { stream_->synchronize(); }

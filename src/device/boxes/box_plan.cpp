@@ -11,31 +11,7 @@ namespace {
 // Rows of at least this many elements move by windows, unless the elements are wide.
 constexpr std::uint64_t kLongRow = 16;
 constexpr unsigned kWide = 8;
-
-// The largest power of two, at most 16, that divides all numbers it was given.
-class Alignment {
-  public:
-    void meet(std::uint64_t number) noexcept { bits_ |= number; }
-    void meet(const void* pointer) noexcept { meet(reinterpret_cast<std::uintptr_t>(pointer)); }
-    unsigned bytes() const noexcept { return static_cast<unsigned>(bits_ & (~bits_ + 1)); }
-
-  private:
-    std::uint64_t bits_ = 16;
-};
-
-Alignment alignment_of(const void* pointer, std::span<const std::int64_t> strides) {
-    Alignment alignment;
-    alignment.meet(pointer);
-    for (const std::int64_t stride : strides) alignment.meet(static_cast<std::uint64_t>(stride));
-    return alignment;
-}
-
-void add_dimension(BoxWork& work, std::uint64_t extent, std::int64_t to_stride, std::int64_t from_stride) {
-    work.extents[work.dimensions] = extent;
-    work.to_strides[work.dimensions] = to_stride;
-    work.from_strides[work.dimensions] = from_stride;
-    ++work.dimensions;
-}
+constexpr unsigned kMostAlignment = 16;
 
 // Adds a dimension for the pieces of a row, and then the dimensions of the box.
 void add_dimensions(BoxWork& work, const Box& box, std::uint64_t in_row, std::uint64_t piece_bytes) {
@@ -43,21 +19,6 @@ void add_dimensions(BoxWork& work, const Box& box, std::uint64_t in_row, std::ui
     if (in_row > 1 || box.dimensions == 0) add_dimension(work, in_row, stride, stride);
     for (std::uint32_t d = box.dimensions; d-- > 0;) {
         add_dimension(work, box.extents[d], box.destination_strides[d], box.source_strides[d]);
-    }
-    work.pieces = 1;
-    for (unsigned d = 0; d < work.dimensions; ++d) work.pieces *= work.extents[d];
-}
-
-// Sets the step from a lane's piece to its next, as a number of places in each dimension.
-void set_step(BoxWork& work) {
-    std::uint64_t pieces = kBoxLanes;
-    for (unsigned d = 0; d < work.dimensions; ++d) {
-        const bool last = d + 1 == work.dimensions;
-        const std::uint64_t places = last ? pieces : pieces % work.extents[d];
-        work.step[d] = static_cast<std::uint8_t>(places);
-        work.to_step += static_cast<std::int64_t>(places) * work.to_strides[d];
-        work.from_step += static_cast<std::int64_t>(places) * work.from_strides[d];
-        pieces /= work.extents[d];
     }
 }
 
@@ -74,6 +35,33 @@ void plan_elements(BoxWork& work, const Box& box, unsigned access) {
 
 }  // namespace
 
+unsigned common_alignment(const void* pointer, std::span<const std::int64_t> strides) noexcept {
+    std::uint64_t bits = kMostAlignment | reinterpret_cast<std::uintptr_t>(pointer);
+    for (const std::int64_t stride : strides) bits |= static_cast<std::uint64_t>(stride);
+    return static_cast<unsigned>(bits & (~bits + 1));
+}
+
+void add_dimension(BoxWork& work, std::uint64_t extent, std::int64_t to_stride, std::int64_t from_stride) noexcept {
+    work.extents[work.dimensions] = extent;
+    work.to_strides[work.dimensions] = to_stride;
+    work.from_strides[work.dimensions] = from_stride;
+    ++work.dimensions;
+}
+
+void finish_grid(BoxWork& work) noexcept {
+    work.pieces = 1;
+    for (unsigned d = 0; d < work.dimensions; ++d) work.pieces *= work.extents[d];
+    std::uint64_t pieces = kBoxLanes;
+    for (unsigned d = 0; d < work.dimensions; ++d) {
+        const bool last = d + 1 == work.dimensions;
+        const std::uint64_t places = last ? pieces : pieces % work.extents[d];
+        work.step[d] = static_cast<std::uint8_t>(places);
+        work.to_step += static_cast<std::int64_t>(places) * work.to_strides[d];
+        work.from_step += static_cast<std::int64_t>(places) * work.from_strides[d];
+        pieces /= work.extents[d];
+    }
+}
+
 std::vector<Box> simplified(std::span<const Box> boxes) {
     std::vector<Box> all;
     all.reserve(boxes.size());
@@ -89,21 +77,21 @@ std::vector<Box> simplified(std::span<const Box> boxes) {
 }
 
 BoxWork plan_box(const Box& box) {
-    const Alignment to = alignment_of(box.destination, {box.destination_strides.data(), box.dimensions});
-    Alignment both = alignment_of(box.source, {box.source_strides.data(), box.dimensions});
-    both.meet(to.bytes());
-    both.meet(box.item_bytes);
+    const unsigned to = common_alignment(box.destination, {box.destination_strides.data(), box.dimensions});
+    const unsigned from = common_alignment(box.source, {box.source_strides.data(), box.dimensions});
+    const auto item = static_cast<std::int64_t>(box.item_bytes);
+    const unsigned both = std::min({to, from, common_alignment(nullptr, {&item, 1})});
     BoxWork work{};
     work.to = static_cast<unsigned char*>(box.destination);
     work.from = static_cast<const unsigned char*>(box.source);
     work.swap_bytes = static_cast<std::uint8_t>(box.swap_bytes);
-    const bool words_aligned = box.swap_bytes == 0 || to.bytes() % box.swap_bytes == 0;
-    if (both.bytes() < kWide && box.item_bytes >= kLongRow * both.bytes() && words_aligned) {
+    const bool words_aligned = box.swap_bytes == 0 || to % box.swap_bytes == 0;
+    if (both < kWide && box.item_bytes >= kLongRow * both && words_aligned) {
         plan_windows(work, box);
     } else {
-        plan_elements(work, box, both.bytes());
+        plan_elements(work, box, both);
     }
-    set_step(work);
+    finish_grid(work);
     return work;
 }
 

@@ -18,4 +18,12 @@ std::vector<Box> simplified(std::span<const Box> boxes);
 BoxWork plan_box(const Box& box);
 std::uint64_t units_of(const BoxWork& work) noexcept;
 
+// Parts of a plan, for packs too.
+// Returns the largest power of two, at most 16, that divides the address and all strides.
+unsigned common_alignment(const void* pointer, std::span<const std::int64_t> strides) noexcept;
+// The innermost dimension is added first.
+void add_dimension(BoxWork& work, std::uint64_t extent, std::int64_t to_stride, std::int64_t from_stride) noexcept;
+// Counts the pieces, and sets the step from a lane's piece to its next, as a number of places in each dimension.
+void finish_grid(BoxWork& work) noexcept;
+
 }  // namespace penstock::device

@@ -10,29 +10,15 @@
 
 namespace penstock::device {
 
-BoxRing::BoxRing(int device_index) {
-    for (BoxTable& table : tables_) {
-        table.pinned.reset(allocate_pinned<std::byte>(kTableBytes));
-        void* memory = nullptr;
-        cuda_check(cudaMalloc(&memory, kTableBytes), "cudaMalloc");
-        table.memory.reset(static_cast<std::byte*>(memory));
-        table.free = std::make_unique<CudaEvent>(device_index);
-    }
-}
-
 BoxLaunch BoxRing::upload(std::span<const Box> boxes, std::span<const std::byte> pattern, cudaStream_t stream) {
-    current_ = (current_ + 1) % kBoxTables;
-    BoxTable& table = tables_[current_];
-    table.free->wait(Deadline::never());
-    std::byte* pinned = table.pinned.get();
-    std::byte* memory = table.memory.get();
+    std::byte* pinned = tables_.next();
     if (!pattern.empty()) std::memcpy(pinned, pattern.data(), pattern.size());
     auto* works = reinterpret_cast<BoxWork*>(pinned + kWorksOffset);
     auto* first_units = reinterpret_cast<std::uint64_t*>(works + boxes.size());
     std::uint64_t units = 0;
     for (std::size_t i = 0; i < boxes.size(); ++i) {
         Box box = boxes[i];
-        if (!pattern.empty()) box.source = memory;
+        if (!pattern.empty()) box.source = tables_.in_memory(pinned);
         works[i] = plan_box(box);
         first_units[i] = units;
         units += units_of(works[i]);
@@ -40,15 +26,8 @@ BoxLaunch BoxRing::upload(std::span<const Box> boxes, std::span<const std::byte>
     first_units[boxes.size()] = units;
     const std::size_t begin = pattern.empty() ? kWorksOffset : 0;
     const auto end = static_cast<std::size_t>(reinterpret_cast<std::byte*>(first_units + boxes.size() + 1) - pinned);
-    cuda_check(cudaMemcpyAsync(memory + begin, pinned + begin, end - begin, cudaMemcpyHostToDevice, stream),
-               "cudaMemcpyAsync");
-    const auto in_memory = [&](const void* at) { return memory + (static_cast<const std::byte*>(at) - pinned); };
-    return {reinterpret_cast<const std::uint64_t*>(in_memory(first_units)),
-            reinterpret_cast<const BoxWork*>(in_memory(works)), static_cast<std::uint32_t>(boxes.size()), units};
-}
-
-void BoxRing::used(cudaStream_t stream) {
-    cuda_check(cudaEventRecord(tables_[current_].free->native(), stream), "cudaEventRecord");
+    tables_.upload(begin, end, stream);
+    return {tables_.in_memory(first_units), tables_.in_memory(works), static_cast<std::uint32_t>(boxes.size()), units};
 }
 
 void CudaStream::queue_boxes(std::span<const Box> boxes, std::span<const std::byte> pattern) {

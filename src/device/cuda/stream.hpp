@@ -59,6 +59,7 @@ class CudaStream final : public Stream {
     void copy_batch(CopyDirection direction, std::span<const CopyPiece> pieces) override;
     void copy_boxes(std::span<const Box> boxes) override;
     void fill_boxes(std::span<const Box> boxes, std::span<const std::byte> item) override;
+    void pack(std::span<const Pack> packs) override;
     void record(Event& event) override;
     void wait(Event& event) override;
     void synchronize() override;
@@ -72,6 +73,7 @@ class CudaStream final : public Stream {
   private:
     void launch_tasks(std::uint32_t count);
     void queue_boxes(std::span<const Box> boxes, std::span<const std::byte> pattern);
+    void pack_works(std::span<const PackWork> sorted);  // at most one table
     std::vector<std::uint64_t> sum_segments(ChecksumKind kind, std::span<const ChecksumSegment> segments);
     void ensure_results();
 
@@ -79,6 +81,7 @@ class CudaStream final : public Stream {
     cudaStream_t stream_ = nullptr;
     std::unique_ptr<TaskRing> ring_;                // created by the first batch
     std::unique_ptr<BoxRing> box_ring_;             // created by the first boxes
+    std::unique_ptr<TableRing> pack_ring_;          // created by the first packs
     std::unique_ptr<ChecksumTables> checksums_;     // created by the first checksum
     CopyTask* tasks_ = nullptr;                     // the table that is being filled
     std::unique_ptr<StampResult, CudaFree> found_;  // created by the first check, like found_host_

@@ -9,7 +9,9 @@
 
 #include "device/boxes/box_plan.hpp"
 #include "device/host/box_host.hpp"
+#include "device/host/pack_host.hpp"
 #include "device/host/stamp_host.hpp"
+#include "device/packs/pack_plan.hpp"
 
 namespace penstock::device {
 namespace {
@@ -29,6 +31,11 @@ HostEvent& as_host(Event& event) {
                     "make events with the device that made the stream");
     }
     return *host;
+}
+
+const void* lowest(const void* first, const ByteSpan& span) noexcept {
+    return reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(first) +
+                                         static_cast<std::uint64_t>(span.low));
 }
 
 }  // namespace
@@ -306,15 +313,11 @@ void HostStream::fill(void* memory, std::uint64_t bytes, int byte_value) {
 }
 
 void HostStream::move_boxes(const std::vector<Box>& boxes) const {
-    const auto begin = [](const void* first, const ByteSpan& span) {
-        return reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(first) +
-                                             static_cast<std::uint64_t>(span.low));
-    };
     std::shared_ptr<const HostRegion> to, from;  // most boxes lie in the same region as the previous one
     for (const Box& box : boxes) {
         const ByteSpan written = destination_span(box), read = source_span(box);
-        const void* writes = begin(box.destination, written);
-        const void* reads = begin(box.source, read);
+        const void* writes = lowest(box.destination, written);
+        const void* reads = lowest(box.source, read);
         if (!to || !to->holds(writes, written.bytes())) to = require("copy_boxes", writes, written.bytes());
         if (!from || !from->holds(reads, read.bytes())) from = require("copy_boxes", reads, read.bytes());
         copy_box_on_host(box);
@@ -343,6 +346,28 @@ void HostStream::fill_boxes(std::span<const Box> boxes, std::span<const std::byt
                        }
                    },
                    nullptr});
+}
+
+void HostStream::move_packs(const std::vector<Pack>& packs) const {
+    for (const Pack& pack : packs) {
+        const auto region = [&](const void* first, PackNumber number, const auto& strides) {
+            const ByteSpan span =
+                byte_span(bytes_of(number), {pack.extents.data(), pack.dimensions}, {strides.data(), pack.dimensions});
+            return require("pack", lowest(first, span), span.bytes());
+        };
+        const auto to = region(pack.destination, pack.to, pack.destination_strides);
+        const auto from = region(pack.source, pack.from, pack.source_strides);
+        pack_on_host(pack);
+    }
+}
+
+void HostStream::pack(std::span<const Pack> packs) {
+    std::vector<Pack> kept = simplified(packs);
+    std::uint64_t total = 0;
+    for (const Pack& pack : kept) total += pack.bytes();
+    if (total == 0) return raise_failure();
+    const auto issued = cost_.throttled() ? Clock::now() : Clock::time_point{};
+    submit(total, {[=, this, kept = std::move(kept)] { move(total, issued, [&] { move_packs(kept); }); }, nullptr});
 }
 
 }  // namespace penstock::device

@@ -64,6 +64,7 @@ class HostStream final : public Stream {
     void copy_batch(CopyDirection direction, std::span<const CopyPiece> pieces) override;
     void copy_boxes(std::span<const Box> boxes) override;
     void fill_boxes(std::span<const Box> boxes, std::span<const std::byte> item) override;
+    void pack(std::span<const Pack> packs) override;
     std::vector<std::uint32_t> checksums(ChecksumKind kind, std::span<const ChecksumRange> ranges) override;
     void record(Event& event) override;
     void wait(Event& event) override;
@@ -86,6 +87,7 @@ class HostStream final : public Stream {
     void submit(std::uint64_t bytes, Work work);
     void enqueue(Work work);
     void move_boxes(const std::vector<Box>& boxes) const;
+    void move_packs(const std::vector<Pack>& packs) const;
     void copy_now(void* destination, const void* source, std::uint64_t bytes) const;
     void start_thread();  // Requires: the caller holds mutex_. Throws Error{out_of_memory}.
     void execute(Work& work);

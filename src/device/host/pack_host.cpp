@@ -1,0 +1,231 @@
+// See pack_host.hpp. A row is packed in blocks that stay in the core's own cache, in steps that are plain loops, so
+// that compilers make vector instructions of them: convert (and scale), round, deliver. A row that is only converted
+// goes straight to its destination. Where the source is contiguous along another dimension, tiles of both keep its
+// cache lines until they are used up.
+#include "device/host/pack_host.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+#include <type_traits>
+
+#include "device/packs/pack_plan.hpp"
+
+namespace penstock::device {
+namespace {
+
+constexpr std::uint64_t kBlock = 512;  // numbers
+constexpr std::uint64_t kTileAlong = 64, kTileAcross = 16;
+
+// A side of a row: the first number, and the bytes from one number to the next.
+struct Side {
+    std::byte* first;
+    std::int64_t stride;
+};
+struct ConstSide {
+    const std::byte* first;
+    std::int64_t stride;
+};
+
+using Convert = void (*)(const ConstSide& from, std::byte* values, std::uint64_t count, double scale);
+using Round = void (*)(std::byte* values, std::uint64_t count, unsigned dropped);
+using Deliver = void (*)(const Side& to, const std::byte* values, std::uint64_t count);
+
+template <class Number>
+Number read(const std::byte* from) {
+    Number number;
+    std::memcpy(&number, from, sizeof number);
+    return number;
+}
+template <class Number>
+void write(std::byte* to, Number number) {
+    std::memcpy(to, &number, sizeof number);
+}
+
+// Calls `loop` with the stride, which is a constant where numbers are contiguous.
+template <std::size_t kBytes, class Loop>
+void with_stride(std::int64_t stride, const Loop& loop) {
+    if (stride == static_cast<std::int64_t>(kBytes)) {
+        loop(std::integral_constant<std::int64_t, kBytes>());
+    } else {
+        loop(stride);
+    }
+}
+
+template <class From, class To, bool kScaled>
+void convert(const ConstSide& side, std::byte* values, std::uint64_t count, double scale) {
+    const std::byte* __restrict from = side.first;
+    std::byte* __restrict to = values;
+    with_stride<sizeof(From)>(side.stride, [&](auto stride) {
+        for (std::int64_t i = 0; i < static_cast<std::int64_t>(count); ++i) {
+            const From number = read<From>(from + i * stride);
+            if constexpr (kScaled) {
+                write(to + i * static_cast<std::int64_t>(sizeof(To)),
+                      static_cast<To>(static_cast<double>(number) * scale));
+            } else {
+                write(to + i * static_cast<std::int64_t>(sizeof(To)), static_cast<To>(number));
+            }
+        }
+    });
+}
+
+template <class Bits>
+void round_values(std::byte* values, std::uint64_t count, unsigned dropped) {
+    constexpr Bits kExponent = sizeof(Bits) == 4 ? static_cast<Bits>(0x7F800000u) : static_cast<Bits>(0x7FF0ull << 48);
+    for (std::uint64_t i = 0; i < count; ++i) {
+        std::byte* at = values + i * sizeof(Bits);
+        write(at, rounded_bits<Bits>(read<Bits>(at), kExponent, dropped));
+    }
+}
+
+struct Set {
+    template <class Number>
+    Number operator()(const std::byte*, Number value) const {
+        return value;
+    }
+};
+struct Swap {
+    template <class Number>
+    Number operator()(const std::byte*, Number value) const {
+        if constexpr (sizeof(Number) == 4) return bits_as<Number>(__builtin_bswap32(bits_as<std::uint32_t>(value)));
+        else return bits_as<Number>(__builtin_bswap64(bits_as<std::uint64_t>(value)));
+    }
+};
+template <PackOperation kOperation>
+struct Combine {
+    template <class Number>
+    Number operator()(const std::byte* old, Number value) const {
+        return combined(kOperation, read<Number>(old), value);
+    }
+};
+
+template <class Number, class Value>
+void deliver(const Side& side, const std::byte* values, std::uint64_t count) {
+    std::byte* __restrict to = side.first;
+    const std::byte* __restrict from = values;
+    with_stride<sizeof(Number)>(side.stride, [&](auto stride) {
+        for (std::int64_t i = 0; i < static_cast<std::int64_t>(count); ++i) {
+            std::byte* at = to + i * stride;
+            write(at, Value()(at, read<Number>(from + i * static_cast<std::int64_t>(sizeof(Number)))));
+        }
+    });
+}
+
+// The steps of a pack.
+struct Steps {
+    Convert convert;
+    Round round;      // nullptr: none
+    Deliver deliver;  // nullptr: the converted values are the destination
+    unsigned dropped;
+    double scale;
+    std::int64_t to_bytes, from_bytes;
+};
+
+template <class To>
+Deliver deliver_for(const Pack& pack) noexcept {
+    switch (pack.operation) {
+        case PackOperation::add: return &deliver<To, Combine<PackOperation::add>>;
+        case PackOperation::minimum: return &deliver<To, Combine<PackOperation::minimum>>;
+        case PackOperation::maximum: return &deliver<To, Combine<PackOperation::maximum>>;
+        case PackOperation::set: break;
+    }
+    if (pack.swap) return &deliver<To, Swap>;
+    return &deliver<To, Set>;
+}
+
+struct ChooseSteps {
+    const Pack& pack;
+    Steps& steps;
+    template <class From, class To>
+    void run() const {
+        steps.convert = &convert<From, To, false>;
+        if constexpr (std::is_floating_point_v<To>) {
+            using Bits = std::conditional_t<sizeof(To) == 4, std::uint32_t, std::uint64_t>;
+            if (pack.scale != 1) steps.convert = &convert<From, To, true>;
+            if (steps.dropped != 0) steps.round = &round_values<Bits>;
+        }
+        steps.deliver = deliver_for<To>(pack);
+        steps.to_bytes = sizeof(To);
+        steps.from_bytes = sizeof(From);
+    }
+};
+
+Steps steps_of(const Pack& pack) noexcept {
+    Steps steps{};
+    steps.scale = pack.scale;
+    if (pack.keep_bits != 0) steps.dropped = mantissa_bits(pack.to) - pack.keep_bits;
+    with_numbers(pack.from, pack.to, ChooseSteps{pack, steps});
+    const bool contiguous =
+        pack.dimensions == 0 || pack.destination_strides[pack.dimensions - 1] == steps.to_bytes;
+    const bool as_it_is = pack.operation == PackOperation::set && !pack.swap && steps.round == nullptr;
+    if (contiguous && as_it_is && pack.source != pack.destination) steps.deliver = nullptr;
+    return steps;
+}
+
+void pack_row(const Steps& steps, const Side& to, const ConstSide& from, std::uint64_t count) noexcept {
+    if (steps.deliver == nullptr) return steps.convert(from, to.first, count, steps.scale);
+    alignas(64) std::array<std::byte, kBlock * 8> values;
+    for (std::uint64_t done = 0; done < count; done += kBlock) {
+        const std::uint64_t numbers = std::min(kBlock, count - done);
+        const auto places = static_cast<std::int64_t>(done);
+        steps.convert({from.first + places * from.stride, from.stride}, values.data(), numbers, steps.scale);
+        if (steps.round != nullptr) steps.round(values.data(), numbers, steps.dropped);
+        steps.deliver({to.first + places * to.stride, to.stride}, values.data(), numbers);
+    }
+}
+
+// One pack under way.
+class HostPack {
+  public:
+    explicit HostPack(const Pack& pack) noexcept
+        : pack_(pack), steps_(steps_of(pack)), across_(transposed_dimension(pack)) {}
+
+    void run() const noexcept {
+        walk(0, static_cast<std::byte*>(pack_.destination), static_cast<const std::byte*>(pack_.source));
+    }
+
+  private:
+    std::uint32_t last() const noexcept { return pack_.dimensions - 1; }
+
+    void row(std::byte* to, const std::byte* from, std::uint64_t first, std::uint64_t count) const noexcept {
+        const std::int64_t to_stride = pack_.destination_strides[last()], from_stride = pack_.source_strides[last()];
+        const auto places = static_cast<std::int64_t>(first);
+        pack_row(steps_, {to + places * to_stride, to_stride}, {from + places * from_stride, from_stride}, count);
+    }
+
+    // Packs rows of numbers [first, first + count) along `across`, a tile of it at a time.
+    void tiles(std::byte* to, const std::byte* from) const noexcept {
+        const std::uint64_t across = pack_.extents[*across_], along = pack_.extents[last()];
+        for (std::uint64_t j = 0; j < across; j += kTileAcross) {
+            for (std::uint64_t i = 0; i < along; i += kTileAlong) {
+                for (std::uint64_t k = j; k < std::min(across, j + kTileAcross); ++k) {
+                    const auto places = static_cast<std::int64_t>(k);
+                    row(to + places * pack_.destination_strides[*across_],
+                        from + places * pack_.source_strides[*across_], i, std::min(kTileAlong, along - i));
+                }
+            }
+        }
+    }
+
+    void walk(std::uint32_t dimension, std::byte* to, const std::byte* from) const noexcept {
+        if (pack_.dimensions == 0) return pack_row(steps_, {to, 0}, {from, 0}, 1);
+        if (dimension == last()) return across_ ? tiles(to, from) : row(to, from, 0, pack_.extents[last()]);
+        if (dimension == across_) return walk(dimension + 1, to, from);
+        for (std::uint64_t i = 0; i < pack_.extents[dimension]; ++i) {
+            const auto places = static_cast<std::int64_t>(i);
+            walk(dimension + 1, to + places * pack_.destination_strides[dimension],
+                 from + places * pack_.source_strides[dimension]);
+        }
+    }
+
+    const Pack& pack_;
+    Steps steps_;
+    std::optional<std::uint32_t> across_;
+};
+
+}  // namespace
+
+void pack_on_host(const Pack& pack) noexcept { HostPack(pack).run(); }
+
+}  // namespace penstock::device
