@@ -1,11 +1,11 @@
 /* Penstock from C: files to and from GPU memory, with proof of the way the bytes took. The stable ABI.
  *
- * Everything Penstock promises to other languages is here and nowhere else; the C++ headers may change, these
- * declarations only grow. Plain C11. The conventions below hold for every function, so the declarations do not repeat
- * them.
+ * Everything Penstock promises to other languages is here and in penstock_history.h, and nowhere else; the C++ headers
+ * may change, these declarations only grow. Plain C11. The conventions below hold for every function, so the
+ * declarations do not repeat them.
  *
- *  1. Handles (penstock_context, penstock_file, penstock_buffer, penstock_transfer, penstock_datafile and
- *     penstock_dataset) are opaque pointers. A null handle and one of another kind are refused with
+ *  1. Handles (penstock_context, penstock_file, penstock_buffer, penstock_transfer, penstock_datafile, penstock_dataset
+ *     and penstock_history) are opaque pointers. A null handle and one of another kind are refused with
  *     PENSTOCK_INVALID_ARGUMENT. Using a freed handle is undefined, as with free().
  *  2. Functions that can fail return an int: PENSTOCK_OK or one of the codes below. Codes are never renumbered; treat
  *     one you do not know as PENSTOCK_INTERNAL. Nothing is printed, nothing exits, no signal handler is installed.
@@ -40,7 +40,7 @@ extern "C" {
 #endif
 
 /* Raised when a declaration is added. A program built against version n runs with any library of version >= n. */
-#define PENSTOCK_ABI_VERSION 2
+#define PENSTOCK_ABI_VERSION 3
 
 typedef struct penstock_context penstock_context;
 typedef struct penstock_file penstock_file;

@@ -1,5 +1,6 @@
-# libpenstock.so must export exactly the C functions that penstock.h declares, and C++ names of penstock:: only, those
-# of the public API under the version of this release. Run with -DNM=, -DLIBRARY=, -DHEADER=, -DVERSION=.
+# libpenstock.so must export exactly the C functions that penstock.h and penstock_history.h declare, and C++ names of
+# penstock:: only, those of the public API under the version of this release. Run with -DNM=, -DLIBRARY=, -DHEADERS=,
+# -DVERSION=.
 function(symbols_of result)
   execute_process(COMMAND ${NM} -D --with-symbol-versions --defined-only ${ARGN} ${LIBRARY}
     OUTPUT_VARIABLE text RESULT_VARIABLE failed)
@@ -16,7 +17,9 @@ set(shown ${symbols})
 list(FILTER shown EXCLUDE REGEX "^_Z")
 list(TRANSFORM shown REPLACE "@.*$" "")
 
-file(READ ${HEADER} text)
+file(READ ${HEADERS}/penstock.h text)
+file(READ ${HEADERS}/penstock_history.h more)
+string(APPEND text ${more})
 string(REGEX MATCHALL "penstock_[a-z_]+\\([a-z]" declared "${text}")
 list(TRANSFORM declared REPLACE "\\(.*$" "")
 list(REMOVE_DUPLICATES declared)

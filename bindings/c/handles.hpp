@@ -10,7 +10,9 @@
 #include "boundary.hpp"
 #include "formats/data_file.hpp"
 #include "penstock.h"
+#include "penstock_history.h"
 #include "penstock/context.hpp"
+#include "penstock/history.hpp"
 
 struct penstock_context {
     static constexpr std::uint64_t kTag = 0x70656e436f6e7478;
@@ -61,6 +63,13 @@ struct penstock_dataset {
     static constexpr const char* kName = "penstock_dataset";
     std::uint64_t tag = kTag;
     penstock::c::OpenedDataset value;
+};
+
+struct penstock_history {
+    static constexpr std::uint64_t kTag = 0x70656e4873746f72;
+    static constexpr const char* kName = "penstock_history";
+    std::uint64_t tag = kTag;
+    penstock::History value;
 };
 
 namespace penstock::c {

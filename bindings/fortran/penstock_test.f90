@@ -2,7 +2,7 @@
 !
 ! Runs on the emulated device. A failed check counts; the program stops with 1 when any failed.
 program penstock_test
-  use penstock
+  use penstock_history
   use, intrinsic :: iso_fortran_env, only: error_unit
   implicit none
   integer :: failures = 0
@@ -12,6 +12,7 @@ program penstock_test
   call a_missing_file_is_named()
   call a_handle_of_another_kind_is_refused()
   call boxes_have_the_dimensions_of_fortran_arrays()
+  call a_history_has_the_dimensions_of_fortran_arrays()
   if (failures > 0) stop 1
 
 contains
@@ -46,6 +47,16 @@ contains
     type(penstock_dataset_info) :: info
     type(penstock_selection) :: selection
     type(penstock_dataset_result) :: dataset_result
+    type(penstock_history_options) :: history
+    type(penstock_history_variable) :: variable
+    type(penstock_history_constant) :: constant
+    type(penstock_attribute) :: attribute
+    type(penstock_history_facts) :: facts
+    call check(c_sizeof(history) == history%struct_size, 'size of penstock_history_options')
+    call check(c_sizeof(variable) == variable%struct_size, 'size of penstock_history_variable')
+    call check(c_sizeof(constant) == constant%struct_size, 'size of penstock_history_constant')
+    call check(c_sizeof(attribute) == attribute%struct_size, 'size of penstock_attribute')
+    call check(c_sizeof(facts) == facts%struct_size, 'size of penstock_history_facts')
     call check(c_sizeof(datafile) == datafile%struct_size, 'size of penstock_datafile_options')
     call check(c_sizeof(info) == info%struct_size, 'size of penstock_dataset_info')
     call check(c_sizeof(selection) == selection%struct_size, 'size of penstock_selection')
@@ -196,5 +207,64 @@ contains
     context = host_context()
     call check(penstock_file_size(context, bytes) == penstock_invalid_argument, 'a context is no file')
     call penstock_context_destroy(context)
+  end subroutine
+  ! Three steps of a field of 4 by 3 with a halo of 2 and 1, in double precision, which the file has in single.
+  subroutine a_history_has_the_dimensions_of_fortran_arrays()
+    character(len=*), parameter :: name = 'penstock_test.history.nc'
+    type(c_ptr) :: context, history, datafile, dataset
+    type(penstock_history_options) :: options
+    type(penstock_history_facts) :: facts
+    type(penstock_dataset_info) :: info
+    type(penstock_request) :: request
+    type(penstock_error) :: error
+    real(c_double), target :: field(-1:6, 0:4)
+    real(c_float), target :: found(4, 3, 3)
+    character(kind=c_char, len=:), allocatable, target :: units
+    integer :: i, k, step
+    context = host_context()
+    units = penstock_name('seconds since 2000-01-01 00:00:00')
+    options%memory = penstock_system
+    options%time_units = c_loc(units)
+    call check(penstock_history_open(context, penstock_name(name), options, history, error) == penstock_ok, 'opens')
+    call check(penstock_history_field(history, 'T', ['x', 'y'], [4_c_int64_t, 3_c_int64_t], &
+               halo=[2_c_int64_t, 1_c_int64_t], source_dtype='float64', error=error) == penstock_ok, 'is defined')
+    if (error%code /= penstock_ok) write (error_unit, '(a)') penstock_string(error%message)
+    call check(penstock_history_field(history, 'U', ['x ', 'zz'], [4_c_int64_t], error=error) == &
+               penstock_invalid_argument, 'two names and one extent are refused')
+    call check(penstock_history_axis(history, 'x', [1d0, 2d0, 3d0, 4d0], error) == penstock_ok, 'an axis')
+    call check(penstock_history_text(history, 'T', 'units', 'K', error) == penstock_ok, 'units')
+    call check(penstock_history_text(history, '', 'title', 'a test', error) == penstock_ok, 'a title')
+    call check(penstock_history_text(history, 'V', 'units', 'K', error) == penstock_invalid_argument, 'no V')
+    do step = 1, 3
+      do k = 0, 4
+        field(:, k) = [(100*step + 10*k + i, i=-1, 6)]
+      end do
+      call check(penstock_history_put(history, penstock_name('T'), c_loc(field), error) == penstock_ok, 'is put')
+      field = -1
+      call check(penstock_history_end_step(history, 60d0*step, error) == penstock_ok, 'ends')
+    end do
+    call check(penstock_history_wait(history, error) == penstock_ok, 'is written')
+    call check(penstock_history_describe(history, facts, error) == penstock_ok, 'is described')
+    call check(facts%steps_published == 3 .and. facts%step_bytes == 8 + 48, 'facts')
+    call check(penstock_history_close(history, error) == penstock_ok, 'closes')
+
+    call check(penstock_datafile_open(context, penstock_name(name), datafile=datafile, error=error) == penstock_ok, &
+               'the file opens')
+    call check(penstock_dataset_open(datafile, penstock_name('T'), dataset, error) == penstock_ok, 'has T')
+    call check(penstock_dataset_describe(dataset, info, error) == penstock_ok, 'T is described')
+    call check(all(penstock_shape(info) == [4, 3, 3]), 'T has the shape of the Fortran array, and steps')
+    request%memory%data = c_loc(found)
+    request%memory%bytes = c_sizeof(found)
+    request%memory%kind = penstock_system
+    call check(penstock_dataset_read(dataset, request=request, error=error) == penstock_ok, 'T is read')
+    do step = 1, 3
+      do k = 1, 3
+        call check(all(abs(found(:, k, step) - [(100*step + 10*k + i, i=1, 4)]) < 0.5), 'T is what was put')
+      end do
+    end do
+    call penstock_dataset_close(dataset)
+    call penstock_datafile_close(datafile)
+    call penstock_context_destroy(context)
+    call execute_command_line('rm -f '//name)
   end subroutine
 end program

@@ -43,6 +43,12 @@ def get_fortran_source() -> str:
     return str(_found(_package() / "share" / "penstock", "penstock.f90", "the Fortran module") / "penstock.f90")
 
 
+def fortran_sources() -> str:
+    """For a shell: the modules to compile with a Fortran program, in the order that they need."""
+    folder = Path(get_fortran_source()).parent
+    return shlex.join(str(folder / name) for name in ("penstock.f90", "penstock_history.f90"))
+
+
 def cflags() -> str:
     return shlex.quote(f"-I{get_include()}")
 

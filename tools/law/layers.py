@@ -32,12 +32,13 @@ LAYERS = {
     "context": {"base", "os", "device", "path", "engine", "policy", "ondevice", "context"},
     "data": {"base", "os", "device", "context", "data"},
     "formats": {"base", "device", "context", "data", "formats"},
+    "history": {"base", "os", "device", "context", "data", "formats", "history"},
     "load": {"base", "os", "device", "path", "ondevice", "context", "load"},  # a user of the library: see OUTSIDE
 }
 # What stands outside the library and uses its public headers, and the layers whose own headers it may include too.
 OUTSIDE = {
     "src/load": {"base", "os", "device", "ondevice", "load"},
-    "bindings": {"os", "context", "data", "formats", "load"},
+    "bindings": {"os", "context", "data", "formats", "history", "load"},
     "apps": {"os", "context"},
     "examples": set(),
 }
@@ -48,6 +49,7 @@ PUBLIC = {
     "context": "context",
     "device_cache": "context",
     "survey": "context",
+    "history": "history",
 }
 # Folders outside src, and those outside src and include that their files may include besides their own.
 BESIDE = {"include": set(), "src": set(), "bindings": set(), "apps": set(), "examples": {"apps"}}

@@ -15,7 +15,7 @@ def config(
     cflags: Annotated[bool, typer.Option("--cflags", help="Flags that compile C and C++.")] = False,
     libs: Annotated[bool, typer.Option("--libs", help="Flags that link, with the rpath.")] = False,
     rpath: Annotated[bool, typer.Option("--rpath", help="The rpath alone, to add to those of pkg-config.")] = False,
-    fortran: Annotated[bool, typer.Option("--fortran", help="The Fortran module, a source to compile.")] = False,
+    fortran: Annotated[bool, typer.Option("--fortran", help="The Fortran modules, sources to compile.")] = False,
     cmake_dir: Annotated[bool, typer.Option("--cmake-dir", help="Folder for -Dpenstock_DIR of CMake.")] = False,
     pkg_config_dir: Annotated[bool, typer.Option("--pkg-config-dir", help="Folder for PKG_CONFIG_PATH.")] = False,
 ) -> int:
@@ -29,7 +29,7 @@ def config(
         "cflags": (cflags, _include.cflags),
         "libs": (libs, _include.libs),
         "rpath": (rpath, _include.rpath),
-        "fortran": (fortran, lambda: shlex.quote(_include.get_fortran_source())),
+        "fortran": (fortran, _include.fortran_sources),
         "cmake-dir": (cmake_dir, lambda: shlex.quote(_include.get_cmake_dir())),
         "pkg-config-dir": (pkg_config_dir, lambda: shlex.quote(_include.get_pkgconfig_dir())),
     }

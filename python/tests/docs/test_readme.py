@@ -33,13 +33,20 @@ PAGES = (
     "docs/bench.md",
     "docs/gpu.md",
     "docs/python.md",
+    "docs/simulation.md",
     "docs/applications/hmatrix.md",
     "docs/formats/hmat.md",
     *(f"docs/formats/{one}.md" for one in FORMATS),
     *(str(page.relative_to(ROOT)) for page in sorted((ROOT / "docs/guide").glob("*.md"))),
 )
-PROGRAMS = {"install-and-link": ("gcc", "gfortran", "pkg-config", "cmake")}  # that a page's code runs
-SOURCES = {"install-and-link": ("snapshot.c", "snapshot.f90")}  # examples that a page says to have
+PROGRAMS = {  # that a page's code runs
+    "install-and-link": ("gcc", "gfortran", "pkg-config", "cmake"),
+    "simulation": ("gcc", "gfortran"),
+}
+SOURCES = {  # examples that a page says to have
+    "install-and-link": ("snapshot.c", "snapshot.f90"),
+    "simulation": ("history/history.c", "history/history.f90"),
+}
 NEEDS = re.compile(r"# needs ([a-z]+)\n")  # how a block of Python begins that needs a package which may be absent
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LIMIT_S = 180

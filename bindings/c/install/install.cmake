@@ -3,7 +3,8 @@
 include(CMakePackageConfigHelpers)
 set(PENSTOCK_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/penstock)
 
-install(FILES ${PROJECT_SOURCE_DIR}/include/penstock.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
+install(FILES ${PROJECT_SOURCE_DIR}/include/penstock.h ${PROJECT_SOURCE_DIR}/include/penstock_history.h
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/penstock DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   COMPONENT development FILES_MATCHING PATTERN "*.hpp")
 if(PENSTOCK_PYTHON)  # a wheel contains no links: for -lpenstock a linker script names the library

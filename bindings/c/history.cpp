@@ -1,0 +1,192 @@
+// The functions of penstock_history.h.
+#include "penstock/history.hpp"
+
+#include <limits>
+#include <utility>
+
+#include "boundary.hpp"
+#include "handles.hpp"
+#include "penstock_history.h"
+#include "values.hpp"
+
+using penstock::c::copied;
+using penstock::c::free_handle;
+using penstock::c::give_handle;
+using penstock::c::give_text;
+using penstock::c::guarded;
+using penstock::c::opened;
+using penstock::c::refuse;
+using penstock::c::required;
+
+namespace {
+
+std::string text_or(const char* given, const char* otherwise) { return given == nullptr ? otherwise : given; }
+
+penstock::HistoryOptions history_options(const penstock_history_options* given) {
+    const auto wanted = copied("penstock_history_options", given);
+    penstock::HistoryOptions options;
+    options.format = text_or(wanted.format, "cdf5");
+    options.time_units = text_or(wanted.time_units, "");
+    options.calendar = text_or(wanted.calendar, "standard");
+    options.transfer.path = penstock::c::path_named(wanted.path);
+    options.start_time = wanted.start_time;
+    options.slots = wanted.slots == 0 ? 2 : wanted.slots;
+    options.memory = penstock::c::checked_kind(wanted.memory);
+    options.durable = wanted.durable != 0;
+    options.replace = wanted.refuse_existing == 0;
+    return options;
+}
+
+template <typename Entry, typename Given>
+std::vector<Entry> list(const char* name, const Given* entries, std::uint64_t rank) {
+    if (entries == nullptr || rank == 0) return {};
+    std::vector<Entry> found;
+    for (std::uint64_t i = 0; i < rank; ++i) {
+        if constexpr (std::is_same_v<Entry, std::string>) {
+            found.emplace_back(&required(name, entries[i]));
+        } else {
+            found.push_back(entries[i]);
+        }
+    }
+    return found;
+}
+
+std::uint64_t checked_rank(std::uint64_t rank) {
+    if (rank <= PENSTOCK_MOST_DIMENSIONS) return rank;
+    refuse("define", "the rank is " + std::to_string(rank), "use at most 16 dimensions");
+}
+
+penstock::HistoryStatistic checked_statistic(std::int32_t statistic) {
+    if (statistic >= PENSTOCK_NO_STATISTIC && statistic <= PENSTOCK_MAXIMUM) {
+        return static_cast<penstock::HistoryStatistic>(statistic);
+    }
+    refuse("define", "statistic is " + std::to_string(statistic),
+           "use PENSTOCK_NO_STATISTIC, PENSTOCK_MEAN, PENSTOCK_MINIMUM or PENSTOCK_MAXIMUM");
+}
+
+penstock::HistoryVariable history_variable(const penstock_history_variable* given) {
+    const auto wanted = copied("penstock_history_variable", &required("penstock_history_variable", given));
+    const std::uint64_t rank = checked_rank(wanted.rank);
+    penstock::HistoryVariable variable;
+    variable.name = &required("the name of the variable", wanted.name);
+    variable.dtype = text_or(wanted.dtype, "float32");
+    variable.source_dtype = text_or(wanted.source_dtype, "");
+    if (rank != 0) {
+        required("penstock_history_variable.dimensions", wanted.dimensions);
+        required("penstock_history_variable.shape", wanted.shape);
+    }
+    variable.dimensions = list<std::string>("a name of dimensions", wanted.dimensions, rank);
+    variable.shape = list<std::uint64_t>("shape", wanted.shape, rank);
+    variable.halo_low = list<std::uint64_t>("halo_low", wanted.halo_low, rank);
+    variable.halo_high = list<std::uint64_t>("halo_high", wanted.halo_high, rank);
+    variable.strides_bytes = list<std::int64_t>("strides_bytes", wanted.strides_bytes, rank);
+    variable.file_dimensions = list<std::string>("a name of file_dimensions", wanted.file_dimensions, rank);
+    variable.statistic = checked_statistic(wanted.statistic);
+    variable.keep_bits = wanted.keep_bits;
+    return variable;
+}
+
+penstock::HistoryConstant history_constant(const penstock_history_constant* given) {
+    const auto wanted = copied("penstock_history_constant", &required("penstock_history_constant", given));
+    const std::uint64_t rank = checked_rank(wanted.rank);
+    penstock::HistoryConstant constant;
+    constant.name = &required("the name of the constant", wanted.name);
+    constant.dtype = text_or(wanted.dtype, "float64");
+    constant.dimensions = list<std::string>("a name of dimensions", wanted.dimensions, rank);
+    constant.shape = list<std::uint64_t>("shape", wanted.shape, rank);
+    const auto* first = static_cast<const std::byte*>(
+        &required("penstock_history_constant.values", static_cast<const std::byte*>(wanted.values)));
+    constant.values.assign(first, first + wanted.bytes);
+    return constant;
+}
+
+penstock::HistoryAttribute history_attribute(const penstock_attribute* given) {
+    const auto wanted = copied("penstock_attribute", &required("penstock_attribute", given));
+    penstock::HistoryAttribute attribute;
+    attribute.name = &required("the name of the attribute", wanted.name);
+    if (wanted.text != nullptr) {
+        attribute.text = wanted.text;
+        return attribute;
+    }
+    attribute.dtype = &required("penstock_attribute.dtype, or text,", wanted.dtype);
+    if (wanted.count != 0) required("penstock_attribute.numbers", wanted.numbers);
+    attribute.numbers.assign(wanted.numbers, wanted.numbers + wanted.count);
+    return attribute;
+}
+
+void give(const penstock::HistoryFacts& facts, penstock_history_facts& out) {
+    out.steps_ended = facts.steps_ended;
+    out.steps_published = facts.steps_published;
+    out.step_bytes = facts.step_bytes;
+    out.slot_bytes = facts.slot_bytes;
+    out.put_seconds = facts.put_seconds;
+    out.wait_seconds = facts.wait_seconds;
+    out.write_seconds = facts.write_seconds;
+    if (out.evidence != nullptr) give_text(out.evidence, facts.last.to_json());
+}
+
+}  // namespace
+
+extern "C" {
+
+int penstock_history_open(const penstock_context* context, const char* name, const penstock_history_options* options,
+                          penstock_history** history, penstock_error* error) {
+    return guarded("open history", error, [&] {
+        give_handle(history, [&] {
+            return penstock::History(opened(context), &required("the file name", name), history_options(options));
+        });
+    });
+}
+
+int penstock_history_define(penstock_history* history, const penstock_history_variable* variable,
+                            penstock_error* error) {
+    return guarded("define", error, [&] { opened(history).define(history_variable(variable)); });
+}
+
+int penstock_history_define_constant(penstock_history* history, const penstock_history_constant* constant,
+                                     penstock_error* error) {
+    return guarded("define", error, [&] { opened(history).define_constant(history_constant(constant)); });
+}
+
+int penstock_history_set_attribute(penstock_history* history, const char* variable, const penstock_attribute* attribute,
+                                   penstock_error* error) {
+    return guarded("set attribute", error,
+                   [&] { opened(history).set_attribute(history_attribute(attribute), text_or(variable, "")); });
+}
+
+int penstock_history_use_stream(penstock_history* history, void* stream, penstock_error* error) {
+    return guarded("use stream", error, [&] { opened(history).use_stream(reinterpret_cast<std::uintptr_t>(stream)); });
+}
+
+int penstock_history_put(penstock_history* history, const char* variable, const void* data, penstock_error* error) {
+    return guarded("put", error, [&] { opened(history).put(&required("the name of the variable", variable), data); });
+}
+
+int penstock_history_end_step(penstock_history* history, double time, penstock_error* error) {
+    return guarded("end step", error, [&] { opened(history).end_step(time); });
+}
+
+int penstock_history_wait(penstock_history* history, penstock_error* error) {
+    return guarded("wait", error, [&] { opened(history).wait(); });
+}
+
+int penstock_history_describe(const penstock_history* history, penstock_history_facts* facts, penstock_error* error) {
+    return guarded("describe history", error, [&] {
+        penstock_history_facts& out = required("penstock_history_facts", facts);
+        penstock::c::check_struct("penstock_history_facts", facts,
+                                  {out.struct_size, sizeof(penstock_history_facts), out.struct_size});
+        give(opened(history).facts(), out);
+    });
+}
+
+int penstock_history_close(penstock_history* history, penstock_error* error) {
+    return guarded("close history", error, [&] {
+        opened(history);
+        const std::unique_ptr<penstock_history> gone(history);
+        gone->value.close();
+    });
+}
+
+void penstock_history_abandon(penstock_history* history) { free_handle(history); }
+
+}  // extern "C"

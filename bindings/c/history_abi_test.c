@@ -1,0 +1,160 @@
+/* Histories through the C ABI: fields are written step by step and read back; mistakes are refused in words.
+ *
+ * Plain C11 with penstock.h only. See abi_check.h, which also explains --control.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include "abi_check.h"
+#include "penstock_history.h"
+
+enum { ROWS = 3, COLUMNS = 4, STEPS = 3 };
+
+static const char* const kNames[] = {"y", "x"};
+static const uint64_t kShape[] = {ROWS, COLUMNS};
+
+static penstock_history* made_history(const penstock_context* context, const char* leaf) {
+    penstock_history_options options = PENSTOCK_HISTORY_OPTIONS_INIT;
+    penstock_error error = PENSTOCK_ERROR_INIT;
+    penstock_history* history = NULL;
+    options.time_units = "days since 2000-01-01";
+    options.calendar = "noleap";
+    if (!CHECK(penstock_history_open(context, named(leaf), &options, &history, &error) == PENSTOCK_OK)) {
+        fprintf(stderr, "  %s\n", error.message);
+    }
+    return history;
+}
+
+static penstock_history_variable temperature(void) {
+    penstock_history_variable variable = PENSTOCK_HISTORY_VARIABLE_INIT;
+    variable.name = "T";
+    variable.dtype = "float32";
+    variable.source_dtype = "float64";
+    variable.dimensions = kNames;
+    variable.shape = kShape;
+    variable.rank = 2;
+    return variable;
+}
+
+static void put_step(const penstock_context* context, penstock_history* history, const penstock_buffer* field,
+                     int step) {
+    double values[ROWS * COLUMNS];
+    for (int i = 0; i < ROWS * COLUMNS; ++i) values[i] = 100 * step + i;
+    CHECK(penstock_copy_to_device(context, penstock_buffer_pointer(field), values, sizeof(values), NULL) == 0);
+    CHECK(penstock_history_put(history, "T", penstock_buffer_pointer(field), NULL) == PENSTOCK_OK);
+}
+
+static void read_back(const penstock_context* context, const char* name, void* into, uint64_t bytes) {
+    penstock_request request = PENSTOCK_REQUEST_INIT;
+    penstock_datafile* file = NULL;
+    penstock_dataset* dataset = NULL;
+    request.memory.data = into;
+    request.memory.bytes = bytes;
+    request.memory.kind = PENSTOCK_SYSTEM;
+    CHECK(penstock_datafile_open(context, named("history.nc"), NULL, &file, NULL) == PENSTOCK_OK);
+    CHECK(penstock_dataset_open(file, name, &dataset, NULL) == PENSTOCK_OK);
+    CHECK(penstock_dataset_read(dataset, NULL, &request, NULL, NULL) == PENSTOCK_OK);
+    penstock_dataset_close(dataset);
+    penstock_datafile_close(file);
+}
+
+static void steps_are_read_back(void) {
+    penstock_context* context = made_context(0);
+    penstock_history* history = made_history(context, "history.nc");
+    penstock_buffer* field = device_buffer(context, ROWS * COLUMNS * sizeof(double));
+    penstock_history_variable variable = temperature();
+    penstock_history_constant constant = PENSTOCK_HISTORY_CONSTANT_INIT;
+    penstock_attribute attribute = PENSTOCK_ATTRIBUTE_INIT;
+    penstock_history_facts facts = PENSTOCK_HISTORY_FACTS_INIT;
+    const double x[COLUMNS] = {0.5, 1.5, 2.5, 3.5}, range[] = {0, 400};
+    float found[STEPS * ROWS * COLUMNS];
+    double times[STEPS];
+    char room[4096];
+    penstock_text evidence = {room, sizeof(room), 0};
+    CHECK(penstock_history_define(history, &variable, NULL) == PENSTOCK_OK);
+    constant.name = "x";
+    constant.dimensions = &kNames[1];
+    constant.shape = &kShape[1];
+    constant.rank = 1;
+    constant.values = x;
+    constant.bytes = sizeof(x);
+    CHECK(penstock_history_define_constant(history, &constant, NULL) == PENSTOCK_OK);
+    attribute.name = "units";
+    attribute.text = "K";
+    CHECK(penstock_history_set_attribute(history, "T", &attribute, NULL) == PENSTOCK_OK);
+    attribute.name = "valid_range";
+    attribute.text = NULL;
+    attribute.dtype = "float32";
+    attribute.numbers = range;
+    attribute.count = 2;
+    CHECK(penstock_history_set_attribute(history, "T", &attribute, NULL) == PENSTOCK_OK);
+    for (int step = 0; step < STEPS; ++step) {
+        put_step(context, history, field, step);
+        CHECK(penstock_history_end_step(history, 0.5 * step, NULL) == PENSTOCK_OK);
+    }
+    CHECK(penstock_history_use_stream(history, NULL, NULL) == PENSTOCK_OK);
+    CHECK(penstock_history_wait(history, NULL) == PENSTOCK_OK);
+    facts.evidence = &evidence;
+    CHECK(penstock_history_describe(history, &facts, NULL) == PENSTOCK_OK);
+    CHECK(facts.steps_ended == STEPS && facts.steps_published == STEPS);
+    CHECK(facts.step_bytes == 8 + sizeof(found) / STEPS && strstr(room, "\"path\"") != NULL);
+    CHECK(penstock_history_close(history, NULL) == PENSTOCK_OK);
+    read_back(context, "T", found, sizeof(found));
+    read_back(context, "time", times, sizeof(times));
+    for (int i = 0; i < STEPS * ROWS * COLUMNS; ++i) {
+        CHECK(found[i] == (float)(100 * (i / (ROWS * COLUMNS)) + i % (ROWS * COLUMNS)));
+    }
+    CHECK(times[0] == 0 && times[1] == 0.5 && times[2] == 1);
+    penstock_buffer_free(field);
+    penstock_context_destroy(context);
+}
+
+static void mistakes_are_refused(void) {
+    penstock_context* context = made_context(0);
+    penstock_history* history = made_history(context, "wrong.nc");
+    penstock_history* none = NULL;
+    penstock_history_variable variable = temperature();
+    penstock_history_options options = PENSTOCK_HISTORY_OPTIONS_INIT;
+    penstock_attribute attribute = PENSTOCK_ATTRIBUTE_INIT;
+    penstock_error error = PENSTOCK_ERROR_INIT;
+    CHECK(penstock_history_open(NULL, named("wrong.nc"), NULL, &none, NULL) == PENSTOCK_INVALID_ARGUMENT && !none);
+    CHECK(penstock_history_open(context, NULL, NULL, &none, NULL) == PENSTOCK_INVALID_ARGUMENT && !none);
+    options.format = "grib";
+    CHECK(penstock_history_open(context, named("wrong.nc"), &options, &none, &error) == PENSTOCK_INVALID_ARGUMENT);
+    CHECK(strstr(error.message, "cdf5") != NULL);
+    options.format = NULL;
+    options.memory = 7;
+    CHECK(penstock_history_open(context, named("wrong.nc"), &options, &none, NULL) == PENSTOCK_INVALID_ARGUMENT);
+    options.struct_size = 8;
+    CHECK(penstock_history_open(context, named("wrong.nc"), &options, &none, NULL) == PENSTOCK_INVALID_ARGUMENT);
+    CHECK(penstock_history_define(history, NULL, NULL) == PENSTOCK_INVALID_ARGUMENT);
+    variable.name = NULL;
+    CHECK(penstock_history_define(history, &variable, NULL) == PENSTOCK_INVALID_ARGUMENT);
+    variable = temperature();
+    variable.rank = 17;
+    CHECK(penstock_history_define(history, &variable, NULL) == PENSTOCK_INVALID_ARGUMENT);
+    variable = temperature();
+    variable.statistic = 9;
+    CHECK(penstock_history_define(history, &variable, NULL) == PENSTOCK_INVALID_ARGUMENT);
+    variable = temperature();
+    variable.shape = NULL;
+    CHECK(penstock_history_define(history, &variable, NULL) == PENSTOCK_INVALID_ARGUMENT);
+    attribute.name = "units";
+    CHECK(penstock_history_set_attribute(history, NULL, &attribute, NULL) == PENSTOCK_INVALID_ARGUMENT);
+    CHECK(penstock_history_put(history, "T", &options, NULL) == PENSTOCK_INVALID_ARGUMENT);
+    CHECK(penstock_history_end_step(history, 0, NULL) == PENSTOCK_INVALID_ARGUMENT);
+    CHECK(penstock_history_put((penstock_history*)context, "T", &options, NULL) == PENSTOCK_INVALID_ARGUMENT);
+    CHECK(penstock_history_close(NULL, NULL) == PENSTOCK_INVALID_ARGUMENT);
+    CHECK(penstock_history_close(history, NULL) == PENSTOCK_OK); /* nothing was put: there is no file */
+    CHECK(access(named("wrong.nc"), F_OK) != 0);
+    penstock_history_abandon(NULL);
+    penstock_context_destroy(context);
+}
+
+static void tests(void) {
+    steps_are_read_back();
+    mistakes_are_refused();
+}
+
+int main(int count, char** arguments) {
+    static const char* const leaves[] = {"history.nc", NULL};
+    return run_in_folder(count, arguments, &tests, leaves);
+}

@@ -1,0 +1,221 @@
+! Histories from Fortran: penstock_history.h as a module, with the same names. Compile it after penstock.f90.
+!
+! Everything penstock_history.h promises holds here, and what penstock.f90 says of its conventions. Fields are defined
+! as their Fortran arrays are declared: penstock_history_field takes the nearest dimension first, and ncdump shows it
+! last.
+module penstock_history
+  use penstock
+  implicit none
+  private :: turned
+
+  enum, bind(c)
+    enumerator :: penstock_no_statistic = 0, penstock_mean = 1, penstock_minimum = 2, penstock_maximum = 3
+  end enum
+
+  type, bind(c) :: penstock_history_options
+    integer(c_int64_t) :: struct_size = 64
+    type(c_ptr) :: format = c_null_ptr, time_units = c_null_ptr, calendar = c_null_ptr, path = c_null_ptr
+    real(c_double) :: start_time = 0
+    integer(c_int32_t) :: slots = 0, memory = 0, durable = 0, refuse_existing = 0
+  end type
+
+  type, bind(c) :: penstock_history_variable
+    integer(c_int64_t) :: struct_size = 96
+    type(c_ptr) :: name = c_null_ptr, dtype = c_null_ptr, source_dtype = c_null_ptr, dimensions = c_null_ptr
+    type(c_ptr) :: shape = c_null_ptr, halo_low = c_null_ptr, halo_high = c_null_ptr, strides_bytes = c_null_ptr
+    type(c_ptr) :: file_dimensions = c_null_ptr
+    integer(c_int32_t) :: rank = 0, statistic = 0, keep_bits = 0, reserved = 0
+  end type
+
+  type, bind(c) :: penstock_history_constant
+    integer(c_int64_t) :: struct_size = 64
+    type(c_ptr) :: name = c_null_ptr, dtype = c_null_ptr, dimensions = c_null_ptr, shape = c_null_ptr
+    type(c_ptr) :: values = c_null_ptr
+    integer(c_int64_t) :: rank = 0, bytes = 0
+  end type
+
+  type, bind(c) :: penstock_attribute
+    integer(c_int64_t) :: struct_size = 48
+    type(c_ptr) :: name = c_null_ptr, text = c_null_ptr, dtype = c_null_ptr, numbers = c_null_ptr
+    integer(c_int64_t) :: count = 0
+  end type
+
+  type, bind(c) :: penstock_history_facts
+    integer(c_int64_t) :: struct_size = 72
+    integer(c_int64_t) :: steps_ended = 0, steps_published = 0, step_bytes = 0, slot_bytes = 0
+    real(c_double) :: put_seconds = 0, wait_seconds = 0, write_seconds = 0
+    type(c_ptr) :: evidence = c_null_ptr
+  end type
+
+  interface
+    integer(c_int) function penstock_history_open(context, name, options, history, error) bind(c)
+      import
+      type(c_ptr), value :: context
+      character(kind=c_char), intent(in) :: name(*)
+      type(penstock_history_options), intent(in), optional :: options
+      type(c_ptr), intent(out) :: history
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    integer(c_int) function penstock_history_define(history, variable, error) bind(c)
+      import
+      type(c_ptr), value :: history
+      type(penstock_history_variable), intent(in) :: variable
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    integer(c_int) function penstock_history_define_constant(history, constant, error) bind(c)
+      import
+      type(c_ptr), value :: history
+      type(penstock_history_constant), intent(in) :: constant
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    integer(c_int) function penstock_history_set_attribute(history, variable, attribute, error) bind(c)
+      import
+      type(c_ptr), value :: history
+      character(kind=c_char), intent(in), optional :: variable(*)
+      type(penstock_attribute), intent(in) :: attribute
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    integer(c_int) function penstock_history_use_stream(history, stream, error) bind(c)
+      import
+      type(c_ptr), value :: history
+      type(c_ptr), value :: stream
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    integer(c_int) function penstock_history_put(history, variable, data, error) bind(c)
+      import
+      type(c_ptr), value :: history
+      character(kind=c_char), intent(in) :: variable(*)
+      type(c_ptr), value :: data
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    integer(c_int) function penstock_history_end_step(history, time, error) bind(c)
+      import
+      type(c_ptr), value :: history
+      real(c_double), value :: time
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    integer(c_int) function penstock_history_wait(history, error) bind(c)
+      import
+      type(c_ptr), value :: history
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    integer(c_int) function penstock_history_describe(history, facts, error) bind(c)
+      import
+      type(c_ptr), value :: history
+      type(penstock_history_facts), intent(inout) :: facts
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    integer(c_int) function penstock_history_close(history, error) bind(c)
+      import
+      type(c_ptr), value :: history
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    subroutine penstock_history_abandon(history) bind(c)
+      import
+      type(c_ptr), value :: history
+    end subroutine
+  end interface
+
+contains
+
+  ! penstock_history_define of a field as its Fortran array is declared: the nearest dimension first. The array in
+  ! memory has `halo` more elements on both sides of each dimension than `shape`, which is what is written.
+  integer(c_int) function penstock_history_field(history, name, dimensions, shape, halo, dtype, source_dtype, &
+      statistic, keep_bits, error) result(code)
+    type(c_ptr), intent(in) :: history
+    character(len=*), intent(in) :: name, dimensions(:)
+    integer(c_int64_t), intent(in) :: shape(:)
+    integer(c_int64_t), intent(in), optional :: halo(:)
+    character(len=*), intent(in), optional :: dtype, source_dtype
+    integer(c_int), intent(in), optional :: statistic, keep_bits
+    type(penstock_error), intent(inout), optional :: error
+    type(penstock_history_variable) :: variable
+    integer(c_int64_t), target :: numbers(penstock_most_dimensions, 2)
+    character(kind=c_char, len=:), allocatable, target :: names, own_name, own_dtype, own_source
+    type(c_ptr), target :: pointers(penstock_most_dimensions)
+    integer(c_int64_t) :: rank
+    integer :: i, most, room, first
+    rank = 0
+    numbers = 0
+    own_name = penstock_name(name)
+    variable%name = c_loc(own_name)
+    if (present(dtype)) then
+      own_dtype = penstock_name(dtype)
+      variable%dtype = c_loc(own_dtype)
+    end if
+    if (present(source_dtype)) then
+      own_source = penstock_name(source_dtype)
+      variable%source_dtype = c_loc(own_source)
+    end if
+    call turned(shape, numbers(:, 1), variable%shape, rank)
+    if (present(halo)) call turned(halo, numbers(:, 2), variable%halo_low, rank)
+    variable%halo_high = variable%halo_low
+    if (size(dimensions) /= size(shape)) rank = -1
+    most = min(size(dimensions), penstock_most_dimensions)
+    room = len(dimensions) + 1
+    names = repeat(c_null_char, most*room)
+    do i = 1, most
+      first = (i - 1)*room + 1
+      names(first:first + len_trim(dimensions(most + 1 - i)) - 1) = trim(dimensions(most + 1 - i))
+      pointers(i) = c_loc(names(first:first))
+    end do
+    variable%dimensions = c_loc(pointers)
+    variable%rank = int(rank, c_int32_t)
+    if (present(statistic)) variable%statistic = int(statistic, c_int32_t)
+    if (present(keep_bits)) variable%keep_bits = int(keep_bits, c_int32_t)
+    code = penstock_history_define(history, variable, error)
+  end function
+
+  ! An attribute that is text, of the variable of that name; '' for the file.
+  integer(c_int) function penstock_history_text(history, variable, name, text, error) result(code)
+    type(c_ptr), intent(in) :: history
+    character(len=*), intent(in) :: variable, name, text
+    type(penstock_error), intent(inout), optional :: error
+    type(penstock_attribute) :: attribute
+    character(kind=c_char, len=:), allocatable, target :: own_name, own_text
+    own_name = penstock_name(name)
+    own_text = text//c_null_char
+    attribute%name = c_loc(own_name)
+    attribute%text = c_loc(own_text)
+    code = penstock_history_set_attribute(history, penstock_name(variable), attribute, error)
+  end function
+
+  ! The values along one dimension, which has the name of the variable: a coordinate.
+  integer(c_int) function penstock_history_axis(history, name, values, error) result(code)
+    type(c_ptr), intent(in) :: history
+    character(len=*), intent(in) :: name
+    real(c_double), intent(in), target, contiguous :: values(:)
+    type(penstock_error), intent(inout), optional :: error
+    type(penstock_history_constant) :: constant
+    character(kind=c_char, len=:), allocatable, target :: own_name
+    type(c_ptr), target :: names(1)
+    integer(c_int64_t), target :: shape(1)
+    own_name = penstock_name(name)
+    names(1) = c_loc(own_name)
+    shape(1) = size(values)
+    constant%name = c_loc(own_name)
+    constant%dimensions = c_loc(names)
+    constant%shape = c_loc(shape)
+    constant%values = c_loc(values)
+    constant%rank = 1
+    constant%bytes = 8*size(values)
+    code = penstock_history_define_constant(history, constant, error)
+  end function
+
+  ! Numbers in C order, and their count in `rank`: -1, which the library refuses, where lists have other counts.
+  subroutine turned(given, place, pointer, rank)
+    integer(c_int64_t), intent(in) :: given(:)
+    integer(c_int64_t), intent(inout), target, contiguous :: place(:)
+    type(c_ptr), intent(out) :: pointer
+    integer(c_int64_t), intent(inout) :: rank
+    integer :: most
+    most = min(size(given), size(place))
+    place(1:most) = given(most:1:-1)
+    pointer = c_loc(place)
+    if (rank /= 0 .and. rank /= size(given)) then
+      rank = -1
+    else if (rank == 0) then
+      rank = size(given)
+    end if
+  end subroutine
+end module

@@ -1,0 +1,127 @@
+// History: fields of a running model, written step by step to a file that other programs read.
+//
+// A History owns slots of memory, two unless told otherwise, each as large as a step in the file. put() packs a field
+// into the current slot: it cuts the halo, transposes, converts and sums, on the device that the field is on. It
+// returns when the caller may change the field. end_step() returns at once: a thread writes the slot, then the time,
+// and then lets readers see the step. The step after the last slot waits until a slot is free, and facts() tells that
+// wait apart.
+//
+//     penstock::History history(context, "history.nc", {.format = "cdf5", .time_units = "seconds since 2000-01-01"});
+//     history.define({.name = "T", .dimensions = {"z", "y", "x"}, .shape = {40, 256, 256}, .source_dtype = "float64"});
+//     for (...) { compute(t); history.put("T", t); history.end_step(seconds); }
+//     history.close();
+//
+// A step that fails is told by the next call and by close(), with its number and its variable. The steps before it stay
+// readable, and so they do when the process ends at any moment. One thread uses a History.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "penstock/context.hpp"
+
+namespace penstock {
+
+namespace history {
+class HistoryState;
+}
+
+// Made of all fields that were put between two ends of steps.
+enum class HistoryStatistic : std::uint8_t { none, mean, minimum, maximum };
+
+struct HistoryAttribute {
+    std::string name;
+    std::string dtype{};            // of the numbers: "float32", "float64", "int32"; empty: it is text
+    std::string text{};             // UTF-8
+    std::vector<double> numbers{};  // one or more
+};
+
+// A field with a value for each step. All lists are in C order of the memory: the last entry is of the nearest
+// elements.
+struct HistoryVariable {
+    std::string name;
+    std::vector<std::string> dimensions;        // names, without time
+    std::vector<std::uint64_t> shape;           // elements that are written; dimensions of one name have one length
+    std::vector<std::uint64_t> halo_low{};      // elements before them, in memory alone; empty: none
+    std::vector<std::uint64_t> halo_high{};     // elements behind them
+    std::vector<std::int64_t> strides_bytes{};  // in memory; empty: all elements lie one behind the other
+    std::string dtype = "float32";              // in the file
+    std::string source_dtype{};                 // in memory; empty: that of the file
+    HistoryStatistic statistic = HistoryStatistic::none;
+    std::uint32_t keep_bits = 0;                 // of the mantissa, for files that compress well; 0: all
+    std::vector<std::string> file_dimensions{};  // their order in the file; empty: as in memory
+    std::vector<HistoryAttribute> attributes{};
+};
+
+// Values that do not change: coordinates, heights, masks. They are in the file from its first moment on.
+struct HistoryConstant {
+    std::string name;
+    std::vector<std::string> dimensions{};  // none: one value
+    std::vector<std::uint64_t> shape{};
+    std::string dtype = "float64";
+    std::vector<std::byte> values{};  // all, in C order and in this machine's order of bytes
+    std::vector<HistoryAttribute> attributes{};
+};
+
+struct HistoryOptions {
+    std::string format = "cdf5";             // "cdf5" or "cdf2": classic netCDF
+    std::uint32_t slots = 2;                 // 1 to 64
+    MemoryKind memory = MemoryKind::device;  // of fields and slots: device, or system for fields of the host
+    std::string time_units{};                // e.g. "seconds since 2000-01-01 00:00:00"; empty: the time has no units
+    std::string calendar = "standard";       // one of the CF conventions
+    double start_time = 0;                   // where the first interval of a statistic begins
+    bool durable = false;                    // a step that readers see survives a power cut
+    bool replace = true;                     // an existing file of that name may be replaced
+    TransferOptions transfer{};              // how the data of a step move
+};
+
+struct HistoryFacts {
+    std::uint64_t steps_ended = 0;
+    std::uint64_t steps_published = 0;  // that readers see
+    std::uint64_t step_bytes = 0;       // of one step in the file
+    std::uint64_t slot_bytes = 0;       // of all slots
+    double put_seconds = 0;             // in put() and end_step(), without waits
+    double wait_seconds = 0;            // for a free slot: the file is slower than the model
+    double write_seconds = 0;           // in the thread, from a packed slot to a step that readers see
+    Evidence last;                      // of the transfer of the last published step
+};
+
+class History {
+  public:
+    // The file appears at the first put(), whole and without steps. Throws Error of options that make no sense.
+    History(const Context& context, std::string name, const HistoryOptions& options = {});
+    // Lets the steps that ended be written. Their errors are lost: call close().
+    ~History();
+    History(History&&) noexcept;
+    History& operator=(History&&) noexcept;
+
+    // Before the first put(). Throw Error{invalid_argument}.
+    void define(const HistoryVariable& variable);
+    void define_constant(const HistoryConstant& constant);
+    // `variable`: a variable or constant; empty: the file. The attribute replaces one of its name.
+    void set_attribute(const HistoryAttribute& attribute, const std::string& variable = {});
+
+    // Fields that are put from now on are made on this stream, a cudaStream_t as a number: its work comes first. 0, as
+    // at first: the default one.
+    void use_stream(std::uintptr_t stream);
+    // `data`: the first element of the array in memory, halo included. Throws Error: of an unknown variable, of memory
+    // of another kind, of a second put in a step without a statistic, and of a step that failed before.
+    void put(const std::string& variable, const void* data);
+    // Throws Error where a variable was not put, where the time is no number or not later than the last one, and of a
+    // step that failed before.
+    void end_step(double time);
+    // Until readers see every step that ended. Throws Error of a step that failed.
+    void wait();
+    HistoryFacts facts() const;
+    // Waits, and closes the file. Throws Error of a step that failed, and of fields that were put without an end of
+    // their step. Does nothing the second time.
+    void close();
+
+  private:
+    std::unique_ptr<history::HistoryState> state_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,124 @@
+/* Histories from C: fields of a running model, step by step to a file that other programs read.
+ *
+ * A history owns slots of memory, each as large as a step in the file. penstock_history_put packs a field into the
+ * current slot: it cuts the halo, transposes, converts and sums, on the device that the field is on, and returns when
+ * the caller may change the field. penstock_history_end_step returns at once: a thread writes the data, then the time,
+ * and then lets readers see the step. A step that fails is told by the next call and by close, with its number and its
+ * variable. The steps before it stay readable, and so they do when the process ends at any moment.
+ *
+ * The conventions of penstock.h hold, and one more: calls of one history come from one thread.
+ */
+#ifndef PENSTOCK_HISTORY_H
+#define PENSTOCK_HISTORY_H
+
+#include "penstock.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct penstock_history penstock_history;
+
+/* Values of penstock_history_variable.statistic: it is made of all fields put between two ends of steps. */
+enum { PENSTOCK_NO_STATISTIC = 0, PENSTOCK_MEAN = 1, PENSTOCK_MINIMUM = 2, PENSTOCK_MAXIMUM = 3 };
+
+typedef struct penstock_history_options {
+    uint64_t struct_size;
+    const char* format;      /* null: "cdf5", classic netCDF with 64-bit counts; "cdf2", with 64-bit offsets */
+    const char* time_units;  /* "seconds since 2000-01-01 00:00:00"; null: the time has no units */
+    const char* calendar;    /* one of the CF conventions; null: "standard" */
+    const char* path;        /* of the data, as in penstock_request; null: the context's, else the policy's */
+    double start_time;       /* where the first interval of a statistic begins */
+    uint32_t slots;          /* 1 to 64; 0: 2 */
+    int32_t memory;          /* of fields and slots: PENSTOCK_DEVICE, or PENSTOCK_SYSTEM for fields of the host */
+    int32_t durable;         /* a step that readers see survives a power cut */
+    int32_t refuse_existing; /* an existing file of that name is an error */
+} penstock_history_options;
+#define PENSTOCK_HISTORY_OPTIONS_INIT {sizeof(penstock_history_options), 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+/* A field with a value for each step. Each list has `rank` entries, in C order of the memory: the last is of the
+ * nearest elements. The time is no dimension of it: the file has it as its first one. */
+typedef struct penstock_history_variable {
+    uint64_t struct_size;
+    const char* name;
+    const char* dtype;             /* in the file, e.g. "float32" */
+    const char* source_dtype;      /* in memory; null: the same */
+    const char* const* dimensions; /* names; those of one name have one length */
+    const uint64_t* shape;         /* elements that are written */
+    const uint64_t* halo_low;      /* elements in memory before them; null: none */
+    const uint64_t* halo_high;     /* elements in memory behind them; null: none */
+    const int64_t* strides_bytes;  /* in memory; null: all elements lie one behind the other */
+    const char* const* file_dimensions; /* their order in the file; null: as in memory */
+    uint32_t rank;                 /* at most 6 */
+    int32_t statistic;
+    uint32_t keep_bits;            /* of the mantissa, for files that compress well; 0: all */
+    int32_t reserved;              /* zero */
+} penstock_history_variable;
+#define PENSTOCK_HISTORY_VARIABLE_INIT {sizeof(penstock_history_variable), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+/* Values that do not change: coordinates, heights, masks. They are in the file from its first moment on. */
+typedef struct penstock_history_constant {
+    uint64_t struct_size;
+    const char* name;
+    const char* dtype;
+    const char* const* dimensions; /* rank names */
+    const uint64_t* shape;         /* rank elements */
+    const void* values;            /* all, in host memory and in C order */
+    uint64_t rank;                 /* 0: one value */
+    uint64_t bytes;                /* of the values */
+} penstock_history_constant;
+#define PENSTOCK_HISTORY_CONSTANT_INIT {sizeof(penstock_history_constant), 0, 0, 0, 0, 0, 0, 0}
+
+typedef struct penstock_attribute {
+    uint64_t struct_size;
+    const char* name;
+    const char* text;      /* null: it is numbers */
+    const char* dtype;     /* of the numbers in the file: "float32", "float64", "int32" */
+    const double* numbers; /* count of them */
+    uint64_t count;
+} penstock_attribute;
+#define PENSTOCK_ATTRIBUTE_INIT {sizeof(penstock_attribute), 0, 0, 0, 0, 0}
+
+typedef struct penstock_history_facts {
+    uint64_t struct_size;
+    uint64_t steps_ended;
+    uint64_t steps_published; /* that readers see */
+    uint64_t step_bytes;      /* of one step in the file */
+    uint64_t slot_bytes;      /* of all slots */
+    double put_seconds;       /* in put and end_step, without waits */
+    double wait_seconds;      /* for a free slot: the file is slower than the model */
+    double write_seconds;     /* in the thread, from a packed slot to a step that readers see */
+    penstock_text* evidence;  /* in; null, or where the evidence of the last step goes as JSON */
+} penstock_history_facts;
+#define PENSTOCK_HISTORY_FACTS_INIT {sizeof(penstock_history_facts), 0, 0, 0, 0, 0, 0, 0, 0}
+
+/* The file appears at the first put, whole and without steps. options may be null. Give back with
+ * penstock_history_close or penstock_history_abandon. */
+int penstock_history_open(const penstock_context* context, const char* name, const penstock_history_options* options,
+                          penstock_history** history, penstock_error* error);
+/* These three come before the first put. variable of an attribute: null for the file. */
+int penstock_history_define(penstock_history* history, const penstock_history_variable* variable,
+                            penstock_error* error);
+int penstock_history_define_constant(penstock_history* history, const penstock_history_constant* constant,
+                                     penstock_error* error);
+int penstock_history_set_attribute(penstock_history* history, const char* variable,
+                                   const penstock_attribute* attribute, penstock_error* error);
+/* Fields that are put from now on are made on this stream, a cudaStream_t: its work comes first. Null, as at first: the
+ * default one. */
+int penstock_history_use_stream(penstock_history* history, void* stream, penstock_error* error);
+/* data: the first element of the array in memory, halo included. */
+int penstock_history_put(penstock_history* history, const char* variable, const void* data, penstock_error* error);
+int penstock_history_end_step(penstock_history* history, double time, penstock_error* error);
+/* Until readers see every step that ended. */
+int penstock_history_wait(penstock_history* history, penstock_error* error);
+int penstock_history_describe(const penstock_history* history, penstock_history_facts* facts, penstock_error* error);
+/* Waits, closes the file, and reports a step that failed. The handle is gone afterwards, also on failure. */
+int penstock_history_close(penstock_history* history, penstock_error* error);
+/* Frees the handle only: steps that ended are written, and their errors are lost. */
+void penstock_history_abandon(penstock_history* history);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* PENSTOCK_HISTORY_H */

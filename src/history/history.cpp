@@ -1,0 +1,384 @@
+// See history.hpp. HistoryState has three parts: definitions (until the first put), the step that is packed now, and
+// the writer of those that ended.
+#include "penstock/history.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "device/host/pack_host.hpp"
+#include "device/packs/pack_plan.hpp"
+#include "formats/create/check_schema.hpp"
+#include "formats/faults.hpp"
+#include "history/layout.hpp"
+#include "history/step_writer.hpp"
+
+namespace penstock::history {
+
+using formats::shown;
+
+namespace {
+
+constexpr std::uint32_t kMostSlots = 64;
+constexpr std::uint64_t kApartInSlot = 4096;  // of data that do not follow each other in the file
+
+Error refused(const char* operation, std::string cause, std::string advice) {
+    return {ErrorCode::invalid_argument, operation, std::move(cause), std::move(advice)};
+}
+
+double seconds_since(Clock::time_point began) { return std::chrono::duration<double>(Clock::now() - began).count(); }
+
+// A field of this history while it runs.
+struct Field {
+    FieldLayout layout;
+    std::uint64_t slot_offset = 0;
+    std::optional<Buffer> sum;
+    std::uint64_t puts = 0;  // in this step
+};
+
+// Offsets in a slot: what follows in the file follows in the slot, so that it is written as one. Returns the bytes.
+std::uint64_t lay_out(std::vector<Field>& fields, const std::vector<formats::DataPlace>& places) {
+    std::sort(fields.begin(), fields.end(), [&](const Field& a, const Field& b) {
+        return places[a.layout.variable].offset_bytes < places[b.layout.variable].offset_bytes;
+    });
+    std::uint64_t end = 0, end_in_file = 0;
+    for (Field& field : fields) {
+        const formats::DataPlace& place = places[field.layout.variable];
+        if (place.offset_bytes != end_in_file) end = align_up(end, kApartInSlot);
+        field.slot_offset = end;
+        end += place.bytes;
+        end_in_file = place.offset_bytes + place.bytes;
+    }
+    return end;
+}
+
+std::vector<HistoryAttribute>& attributes_of(Definitions& all, const std::string& variable) {
+    if (variable.empty()) return all.attributes;
+    for (HistoryVariable& one : all.variables) {
+        if (one.name == variable) return one.attributes;
+    }
+    for (HistoryConstant& one : all.constants) {
+        if (one.name == variable) return one.attributes;
+    }
+    throw refused("set attribute", "no variable " + shown(variable) + " is defined", "define it first");
+}
+
+std::byte* moved(const void* pointer, std::int64_t bytes) {
+    return const_cast<std::byte*>(static_cast<const std::byte*>(pointer)) + bytes;
+}
+
+}  // namespace
+
+class HistoryState {
+  public:
+    HistoryState(const Context& context, std::string name, const HistoryOptions& options);
+    ~HistoryState();
+    HistoryState(const HistoryState&) = delete;
+    HistoryState& operator=(const HistoryState&) = delete;
+
+    // Definitions that make no sense together are not taken.
+    void change(const char* operation, const std::function<void(Definitions&)>& by);
+    void put(const std::string& variable, const void* data);
+    void use_stream(std::uintptr_t stream) noexcept { caller_stream_ = stream; }
+    void end_step(double time);
+    void wait();
+    HistoryFacts facts() const;
+    void close();
+
+  private:
+    bool on_device() const noexcept { return options_.memory == MemoryKind::device; }
+    void begin();
+    void make_slots(std::uint64_t bytes);
+    Buffer zeroed(std::uint64_t bytes) const;
+    Field& field_named(const std::string& name);
+    const void* checked_memory(const Field& field, const void* data) const;
+    void take_slot();
+    void pack(const Pack& wanted, const void* source, void* destination);
+    void pack_field(Field& field, const void* data);
+    void finish_statistics();
+    void wait_packed();
+
+    Context context_;
+    std::string name_;
+    HistoryOptions options_;
+    Definitions definitions_;
+    std::vector<Field> fields_;
+    std::unique_ptr<HistoryFile> target_;
+    std::unique_ptr<Stream> stream_;
+    std::vector<HistorySlot> slots_;
+    std::unique_ptr<StepWriter> writer_;
+    std::uintptr_t caller_stream_ = 0;
+    std::optional<std::size_t> slot_;  // of the step that is packed now
+    std::uint64_t ended_ = 0;
+    double last_time_;
+    bool is_closed_ = false;
+    HistoryFacts facts_;
+};
+
+HistoryState::HistoryState(const Context& context, std::string name, const HistoryOptions& options)
+    : context_(context), name_(std::move(name)), options_(options), last_time_(options.start_time) {
+    const char* operation = "open history";
+    if (name_.empty()) throw refused(operation, "the name is empty", "give the name of a file");
+    if (options.slots < 1 || options.slots > kMostSlots) {
+        throw refused(operation, std::to_string(options.slots) + " slots are asked for", "use 1 to 64; 2 is the usual");
+    }
+    if (options.memory != MemoryKind::device && options.memory != MemoryKind::system) {
+        throw refused(operation, std::string("fields lie in ") + to_string(options.memory) + " memory",
+                      "use device, or system for fields of the host");
+    }
+    if (!std::isfinite(options.start_time)) throw refused(operation, "start_time is no number", "give a finite time");
+    check_calendar(options.calendar);
+    stores_big_endian(options.format);  // throws of an unknown format
+}
+
+HistoryState::~HistoryState() {
+    writer_.reset();  // before the slots and the file that it uses
+}
+
+void HistoryState::change(const char* operation, const std::function<void(Definitions&)>& by) {
+    if (is_closed_) throw refused(operation, "the history " + shown(name_) + " is closed", "open another one");
+    if (writer_) throw refused(operation, "fields of " + shown(name_) + " were put already", "define before that");
+    Definitions all = definitions_;
+    by(all);
+    formats::check_schema(plan_history(all, options_, false).schema, name_);
+    definitions_ = std::move(all);
+}
+
+// The file and the slots come with the first field.
+void HistoryState::begin() {
+    if (definitions_.variables.empty()) throw refused("put", "no variable is defined", "call define() first");
+    const bool swap = stores_big_endian(options_.format) == (std::endian::native == std::endian::little);
+    HistoryLayout layout = plan_history(definitions_, options_, swap);
+    for (const FieldLayout& one : layout.fields) {
+        fields_.push_back({one, 0, std::nullopt, 0});
+        if (one.sum_bytes != 0) fields_.back().sum = zeroed(one.sum_bytes);
+    }
+    const HistoryFileOptions wanted{name_, options_.format, options_.durable, options_.replace};
+    auto target = std::make_unique<HistoryFile>(context_, wanted, layout.schema);
+    WriterPlan plan{context_, {}, target->reserve(), options_.transfer, layout.has_bounds};
+    for (const formats::DataPlace& place : plan.first) facts_.step_bytes += place.bytes;
+    make_slots(lay_out(fields_, plan.first));
+    for (const Field& one : fields_) plan.fields.push_back({one.layout.name, one.layout.variable, one.slot_offset});
+    target_ = std::move(target);
+    writer_ = std::make_unique<StepWriter>(*target_, slots_, std::move(plan));
+}
+
+void HistoryState::make_slots(std::uint64_t bytes) {
+    if (on_device()) stream_ = context_.device().make_stream();
+    for (std::uint32_t i = 0; i < options_.slots; ++i) {
+        HistorySlot slot{zeroed(bytes), nullptr, true};
+        if (on_device()) slot.packed = context_.device().make_event();
+        slots_.push_back(std::move(slot));
+    }
+    facts_.slot_bytes = bytes * options_.slots;
+}
+
+Buffer HistoryState::zeroed(std::uint64_t bytes) const {
+    const MemoryKind kind = on_device() ? MemoryKind::device : MemoryKind::pinned;
+    Buffer made = context_.allocate(std::max<std::uint64_t>(bytes, 1), kind);
+    const std::byte zero{0};
+    Box all;
+    all.destination = made.data();
+    all.item_bytes = 1;
+    all.dimensions = 1;
+    all.extents[0] = made.bytes();
+    all.destination_strides[0] = 1;
+    context_.fill_boxes({&all, 1}, {&zero, 1}, kind);
+    return made;
+}
+
+Field& HistoryState::field_named(const std::string& name) {
+    const auto found =
+        std::find_if(fields_.begin(), fields_.end(), [&](const Field& one) { return one.layout.name == name; });
+    if (found != fields_.end()) return *found;
+    std::string known;
+    for (const Field& one : fields_) known += (known.empty() ? "" : ", ") + one.layout.name;
+    throw refused("put", "no variable " + shown(name) + " is defined", "defined are: " + known);
+}
+
+const void* HistoryState::checked_memory(const Field& field, const void* data) const {
+    const std::string what = "the memory of variable " + shown(field.layout.name);
+    if (data == nullptr) throw refused("put", what + " is a null pointer", "give the first element of the array");
+    const MemoryView view = context_.wrap(const_cast<void*>(data), field.layout.memory_bytes,
+                                          on_device() ? MemoryKind::device : MemoryKind::system);
+    const bool is_known_device = view.kind == MemoryKind::device && !context_.device().info().emulated;
+    if (!on_device() && is_known_device) {
+        throw refused("put", what + " is of a GPU", "open the history with memory device");
+    }
+    return data;
+}
+
+void HistoryState::put(const std::string& variable, const void* data) {
+    if (is_closed_) throw refused("put", "the history " + shown(name_) + " is closed", "open another one");
+    if (!writer_) begin();
+    writer_->check();
+    Field& field = field_named(variable);
+    if (field.puts != 0 && field.layout.statistic == HistoryStatistic::none) {
+        throw refused("put", "variable " + shown(variable) + " was put already in this step",
+                      "end the step first, or define the variable with a statistic");
+    }
+    const void* memory = checked_memory(field, data);
+    take_slot();
+    const auto began = Clock::now();
+    if (on_device()) context_.synchronize_stream(caller_stream_);
+    pack_field(field, memory);
+    wait_packed();
+    ++field.puts;
+    facts_.put_seconds += seconds_since(began);
+}
+
+void HistoryState::take_slot() {
+    if (slot_) return;
+    const std::size_t next = ended_ % slots_.size();
+    facts_.wait_seconds += writer_->wait_for(next);
+    writer_->check();
+    slot_ = next;
+}
+
+void HistoryState::pack(const Pack& wanted, const void* source, void* destination) {
+    Pack one = wanted;
+    one.source = source;
+    one.destination = destination;
+    if (on_device()) {
+        stream_->pack({&one, 1});
+    } else {
+        for (const Pack& part : device::simplified({&one, 1})) device::pack_on_host(part);
+    }
+}
+
+void HistoryState::pack_field(Field& field, const void* data) {
+    const FieldLayout& layout = field.layout;
+    std::byte* slot = moved(slots_[*slot_].memory.data(), static_cast<std::int64_t>(field.slot_offset));
+    const std::byte* first = moved(data, layout.first_bytes);
+    if (!layout.is_packed) {
+        Box one = layout.box;
+        one.source = first;
+        one.destination = slot;
+        if (on_device()) {
+            stream_->copy_boxes({&one, 1});
+        } else {
+            context_.copy_boxes({&one, 1}, MemoryKind::system);
+        }
+        return;
+    }
+    Pack one = layout.pack;
+    if (field.puts != 0) {
+        one.operation = layout.statistic == HistoryStatistic::mean      ? PackOperation::add
+                        : layout.statistic == HistoryStatistic::minimum ? PackOperation::minimum
+                                                                        : PackOperation::maximum;
+    }
+    pack(one, first, field.sum ? field.sum->data() : slot);
+}
+
+// The caller may change the field once put() has returned.
+void HistoryState::wait_packed() {
+    if (!on_device()) return;
+    Event& packed = *slots_[*slot_].packed;
+    stream_->record(packed);
+    packed.wait(Deadline::never());
+}
+
+void HistoryState::finish_statistics() {
+    std::byte* slot = moved(slots_[*slot_].memory.data(), 0);
+    for (Field& field : fields_) {
+        if (!field.sum) continue;
+        Pack last = field.layout.finish;
+        if (field.layout.statistic == HistoryStatistic::mean) last.scale = 1.0 / static_cast<double>(field.puts);
+        pack(last, field.sum->data(), slot + field.slot_offset);
+    }
+}
+
+void HistoryState::end_step(double time) {
+    const char* operation = "end step";
+    if (is_closed_) throw refused(operation, "the history " + shown(name_) + " is closed", "open another one");
+    if (!writer_) throw refused(operation, "nothing was put", "put every variable first");
+    writer_->check();
+    if (!std::isfinite(time)) throw refused(operation, "the time is no number", "give a finite time");
+    if (time < last_time_ || (ended_ != 0 && time == last_time_)) {
+        throw refused(operation,
+                      "the time " + std::to_string(time) + " is not later than " + std::to_string(last_time_),
+                      "times rise from step to step");
+    }
+    for (const Field& field : fields_) {
+        if (field.puts != 0) continue;
+        throw refused(operation, "variable " + shown(field.layout.name) + " was not put in this step",
+                      "put every variable, or define it in another history");
+    }
+    const auto began = Clock::now();
+    finish_statistics();
+    if (on_device()) stream_->record(*slots_[*slot_].packed);
+    writer_->give({*slot_, time, last_time_});
+    slot_.reset();
+    for (Field& field : fields_) field.puts = 0;
+    ++ended_;
+    last_time_ = time;
+    facts_.put_seconds += seconds_since(began);
+}
+
+void HistoryState::wait() {
+    if (!writer_) return;
+    writer_->wait();
+    writer_->check();
+}
+
+HistoryFacts HistoryState::facts() const {
+    HistoryFacts all = facts_;
+    all.steps_ended = ended_;
+    if (writer_) writer_->tell(all);
+    return all;
+}
+
+void HistoryState::close() {
+    if (std::exchange(is_closed_, true)) return;
+    if (!writer_) return;
+    writer_->wait();
+    try {
+        target_->close();
+    } catch (const Error&) {
+        writer_->check();  // the first error is the one to tell
+        throw;
+    }
+    writer_->check();
+    if (!slot_) return;
+    throw refused("close history", "fields of " + shown(name_) + " were put, and their step did not end",
+                  "call end_step() first; the steps before it are in the file");
+}
+
+}  // namespace penstock::history
+
+namespace penstock {
+
+History::History(const Context& context, std::string name, const HistoryOptions& options)
+    : state_(std::make_unique<history::HistoryState>(context, std::move(name), options)) {}
+History::~History() = default;
+History::History(History&&) noexcept = default;
+History& History::operator=(History&&) noexcept = default;
+
+void History::define(const HistoryVariable& variable) {
+    state_->change("define", [&](history::Definitions& all) { all.variables.push_back(variable); });
+}
+
+void History::define_constant(const HistoryConstant& constant) {
+    state_->change("define", [&](history::Definitions& all) { all.constants.push_back(constant); });
+}
+
+void History::set_attribute(const HistoryAttribute& attribute, const std::string& variable) {
+    state_->change("set attribute", [&](history::Definitions& all) {
+        std::vector<HistoryAttribute>& place = history::attributes_of(all, variable);
+        std::erase_if(place, [&](const HistoryAttribute& one) { return one.name == attribute.name; });
+        place.push_back(attribute);
+    });
+}
+
+void History::use_stream(std::uintptr_t stream) { state_->use_stream(stream); }
+void History::put(const std::string& variable, const void* data) { state_->put(variable, data); }
+void History::end_step(double time) { state_->end_step(time); }
+void History::wait() { state_->wait(); }
+HistoryFacts History::facts() const { return state_->facts(); }
+void History::close() { state_->close(); }
+
+}  // namespace penstock

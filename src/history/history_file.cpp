@@ -1,0 +1,106 @@
+// See history_file.hpp. The list of formats is here.
+#include "history/history_file.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "formats/create/netcdf/cdf_writer.hpp"
+#include "formats/faults.hpp"
+
+namespace penstock::history {
+namespace {
+
+using formats::ByteSink;
+using formats::CdfVersion;
+using formats::FileSchema;
+using formats::GrowingFilePtr;
+
+struct HistoryFormat {
+    const char* name;
+    bool big_endian;
+    GrowingFilePtr (*make)(const FileSchema&, ByteSink&);
+};
+constexpr HistoryFormat kHistoryFormats[] = {
+    {"cdf5", true, [](const FileSchema& schema, ByteSink& sink) { return make_cdf(schema, sink, CdfVersion::cdf5); }},
+    {"cdf2", true, [](const FileSchema& schema, ByteSink& sink) { return make_cdf(schema, sink, CdfVersion::cdf2); }},
+};
+
+const HistoryFormat& format_named(const std::string& name) {
+    std::string known;
+    for (const HistoryFormat& one : kHistoryFormats) {
+        if (name == one.name) return one;
+        known += (known.empty() ? "" : ", ") + std::string(one.name);
+    }
+    throw Error(ErrorCode::invalid_argument, "open history", "there is no format " + formats::shown(name),
+                "use one of " + known);
+}
+
+// No lock where the file system has none.
+os::UniqueFd locked(const std::string& name) {
+    os::UniqueFd file(::open(name.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file) return file;
+    if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return file;
+    ErrorInfo info = errno_info("open history", name, EWOULDBLOCK);
+    info.code = ErrorCode::invalid_argument;
+    info.cause = "another history, of this process or another one, writes it";
+    info.advice = "close that one, or give this one another name";
+    throw Error(std::move(info));
+}
+
+}  // namespace
+
+void FileSink::write(std::uint64_t offset_bytes, std::span<const std::byte> bytes) {
+    std::vector<std::byte> copy(bytes.begin(), bytes.end());  // a transfer takes memory that it could change
+    file_
+        ->write({copy.data(), copy.size(), MemoryKind::system}, offset_bytes,
+                {.path = PathKind::buffered, .caller_waits = true})
+        .or_throw();
+}
+
+void FileSink::barrier() {
+    if (durable_) file_->sync();
+}
+
+bool stores_big_endian(const std::string& format) { return format_named(format).big_endian; }
+
+HistoryFile::HistoryFile(const Context& context, const HistoryFileOptions& options, const FileSchema& schema)
+    : sink_(options.name, options.durable) {
+    const HistoryFormat& format = format_named(options.format);
+    const os::UniqueFd other = locked(options.name);
+    File made =
+        context.open(options.name, {.mode = OpenMode::create, .durable = options.durable, .replace = options.replace});
+    sink_.use(made);
+    growing_ = format.make(schema, sink_);
+    made.close();
+    file_ = context.open(options.name, {.mode = OpenMode::read_write});
+    sink_.use(*file_);
+    lock_ = locked(options.name);
+}
+
+void HistoryFile::write_numbers(const formats::DataPlace& place, std::span<const double> numbers) {
+    std::vector<std::byte> bytes(numbers.size_bytes());
+    if (!numbers.empty()) std::memcpy(bytes.data(), numbers.data(), bytes.size());
+    if (growing_->is_big_endian() == (std::endian::native == std::endian::little)) {
+        for (std::size_t at = 0; at < bytes.size(); at += sizeof(double)) {
+            const auto first = bytes.begin() + static_cast<std::ptrdiff_t>(at);
+            std::reverse(first, first + sizeof(double));
+        }
+    }
+    sink_.write(place.offset_bytes, bytes);
+}
+
+void HistoryFile::close() {
+    if (!file_) return;
+    sink_.barrier();
+    File file = *std::exchange(file_, std::nullopt);
+    lock_.reset();
+    file.close();
+}
+
+}  // namespace penstock::history

@@ -1,0 +1,62 @@
+// HistoryFile: the file of a history. It appears under its name whole and without steps, and then takes one step after
+// the other. One writer at a time: it holds a lock on the file (flock) until it is closed.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "formats/create/schema.hpp"
+#include "os/fd.hpp"
+#include "penstock/context.hpp"
+
+namespace penstock::history {
+
+// Metadata by the page cache, through a file of a context.
+class FileSink final : public formats::ByteSink {
+  public:
+    FileSink(std::string name, bool durable) : name_(std::move(name)), durable_(durable) {}
+    const std::string& name() const override { return name_; }
+    void write(std::uint64_t offset_bytes, std::span<const std::byte> bytes) override;
+    void barrier() override;
+    void use(File file) { file_ = std::move(file); }
+
+  private:
+    std::string name_;
+    bool durable_;
+    std::optional<File> file_;
+};
+
+struct HistoryFileOptions {
+    std::string name;
+    std::string format;
+    bool durable = false;
+    bool replace = true;
+};
+
+// Throws Error{invalid_argument} of a format that there is not.
+bool stores_big_endian(const std::string& format);
+
+class HistoryFile {
+  public:
+    // Throws Error: of the schema, of the system, and where another history writes the file.
+    HistoryFile(const Context& context, const HistoryFileOptions& options, const formats::FileSchema& schema);
+
+    const File& file() const noexcept { return *file_; }
+    // Where the data of each variable of the schema go in the next step.
+    std::vector<formats::DataPlace> reserve() { return growing_->reserve({}); }
+    // Numbers that lie at a place, e.g. the time: written in the order of bytes of the file.
+    void write_numbers(const formats::DataPlace& place, std::span<const double> numbers);
+    void publish(std::uint64_t steps) { growing_->publish(steps); }
+    void close();
+
+  private:
+    FileSink sink_;
+    formats::GrowingFilePtr growing_;
+    std::optional<File> file_;
+    os::UniqueFd lock_;
+};
+
+}  // namespace penstock::history

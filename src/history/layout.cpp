@@ -1,0 +1,325 @@
+// See layout.hpp. First the checks, then dimensions and attributes of the schema, then packs.
+#include "history/layout.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "formats/create/check_schema.hpp"
+#include "formats/faults.hpp"
+
+namespace penstock::history {
+namespace {
+
+using formats::ElementType;
+using formats::FileSchema;
+using formats::NewAttribute;
+using formats::NewVariable;
+using formats::shown;
+
+[[noreturn]] void refuse(std::string cause, std::string advice) {
+    throw Error(ErrorCode::invalid_argument, "define", std::move(cause), std::move(advice));
+}
+
+ElementType type_named(const std::string& what, const std::string& name) {
+    ElementType type;
+    if (!formats::type_named(name, type)) refuse(what + " has dtype " + shown(name), "use \"float32\", \"int32\", ...");
+    return type;
+}
+
+std::optional<PackNumber> number_of(const ElementType& type) {
+    constexpr std::array<std::pair<const char*, PackNumber>, 4> numbers{{{"float32", PackNumber::float32},
+                                                                         {"float64", PackNumber::float64},
+                                                                         {"int32", PackNumber::int32},
+                                                                         {"int64", PackNumber::int64}}};
+    for (const auto& one : numbers) {
+        if (type.name == one.first) return one.second;
+    }
+    return std::nullopt;
+}
+
+template <typename Number>
+void append(std::vector<std::byte>& bytes, double value) {
+    const auto number = static_cast<Number>(value);
+    const auto* first = reinterpret_cast<const std::byte*>(&number);
+    bytes.insert(bytes.end(), first, first + sizeof number);
+}
+
+NewAttribute attribute_of(const std::string& owner, const HistoryAttribute& given) {
+    if (given.dtype.empty()) return formats::text_attribute(given.name, given.text);
+    NewAttribute made;
+    const std::string what = "attribute " + shown(given.name) + " of " + owner;
+    made.name = given.name;
+    made.type = type_named(what, given.dtype);
+    if (given.numbers.empty()) refuse(what + " has no numbers", "give one or more, or text");
+    if (given.numbers.size() > 1) made.shape = {given.numbers.size()};
+    for (const double value : given.numbers) {
+        if (given.dtype == "float32") {
+            append<float>(made.bytes, value);
+        } else if (given.dtype == "float64") {
+            append<double>(made.bytes, value);
+        } else if (given.dtype == "int32" && value >= -2147483648.0 && value <= 2147483647.0) {
+            append<std::int32_t>(made.bytes, value);
+        } else {
+            refuse(what + " is " + std::to_string(value) + " of dtype " + given.dtype,
+                   "attributes have dtype float32, float64 or int32");
+        }
+    }
+    return made;
+}
+
+bool has_attribute(const std::vector<HistoryAttribute>& attributes, const char* name) {
+    return std::any_of(attributes.begin(), attributes.end(), [&](const auto& one) { return one.name == name; });
+}
+
+// The number of the dimension, which is made where there is none of that name.
+std::size_t dimension_of(FileSchema& schema, const std::string& owner, const std::string& name, std::uint64_t length) {
+    for (std::size_t i = 0; i < schema.dimensions.size(); ++i) {
+        const auto& one = schema.dimensions[i];
+        if (one.name != name) continue;
+        if (one.grows) refuse(owner + " has the dimension " + shown(name), "time is added to every variable by itself");
+        if (one.length == length) return i;
+        refuse(owner + " has " + std::to_string(length) + " elements along " + shown(name) + ", others have " +
+                   std::to_string(one.length),
+               "give dimensions of another length another name");
+    }
+    schema.dimensions.push_back({name, length, false});
+    return schema.dimensions.size() - 1;
+}
+
+void check_lists(const std::string& what, const HistoryVariable& one) {
+    const std::size_t rank = one.shape.size();
+    const auto check = [&](const char* list, std::size_t size, bool may_be_empty) {
+        if (size == rank || (may_be_empty && size == 0)) return;
+        refuse(what + " has " + std::to_string(rank) + " dimensions and " + std::to_string(size) + " " + list,
+               "give one for each dimension");
+    };
+    if (rank > kMostFieldRank)
+        refuse(what + " has " + std::to_string(rank) + " dimensions", "use at most 6, without time");
+    check("names of dimensions", one.dimensions.size(), false);
+    check("halo_low", one.halo_low.size(), true);
+    check("halo_high", one.halo_high.size(), true);
+    check("strides_bytes", one.strides_bytes.size(), true);
+    check("file_dimensions", one.file_dimensions.size(), true);
+    if (std::any_of(one.strides_bytes.begin(), one.strides_bytes.end(), [](std::int64_t s) { return s <= 0; })) {
+        refuse(what + " has a stride that is not positive", "strides go from an element to its neighbour, in bytes");
+    }
+}
+
+std::uint64_t halo(const std::vector<std::uint64_t>& widths, std::size_t axis) {
+    return widths.empty() ? 0 : widths[axis];
+}
+
+// The axis in memory of each axis in the file.
+std::vector<std::size_t> file_order(const std::string& what, const HistoryVariable& one) {
+    std::vector<std::size_t> order(one.shape.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    if (one.file_dimensions.empty()) return order;
+    if (!std::is_permutation(one.file_dimensions.begin(), one.file_dimensions.end(), one.dimensions.begin())) {
+        refuse(what + " has other dimensions in the file than in memory", "give the same names in another order");
+    }
+    for (std::size_t axis = 0; axis < order.size(); ++axis) {
+        const auto found = std::find(one.dimensions.begin(), one.dimensions.end(), one.file_dimensions[axis]);
+        order[axis] = static_cast<std::size_t>(found - one.dimensions.begin());
+    }
+    return order;
+}
+
+// Strides of the array in memory, halo included.
+std::vector<std::int64_t> memory_strides(const std::string& what, const HistoryVariable& one, std::uint64_t item) {
+    if (!one.strides_bytes.empty()) return one.strides_bytes;
+    std::vector<std::int64_t> strides(one.shape.size());
+    std::uint64_t stride = item;
+    for (std::size_t axis = strides.size(); axis-- > 0;) {
+        strides[axis] = static_cast<std::int64_t>(stride);
+        const std::uint64_t extent = one.shape[axis] + halo(one.halo_low, axis) + halo(one.halo_high, axis);
+        if (__builtin_mul_overflow(stride, extent, &stride) || stride >> 60 != 0) {
+            refuse(what + " is larger than any memory", "check its shape");
+        }
+    }
+    return strides;
+}
+
+struct NumberTypes {
+    ElementType from, to;
+};
+
+NumberTypes numbers_of(const std::string& what, const HistoryVariable& one) {
+    NumberTypes found{type_named(what, one.source_dtype.empty() ? one.dtype : one.source_dtype),
+                      type_named(what, one.dtype)};
+    const bool as_it_is = found.from.name == found.to.name;
+    const auto from = number_of(found.from), to = number_of(found.to);
+    const bool changes = !as_it_is || one.statistic != HistoryStatistic::none || one.keep_bits != 0;
+    if (changes && (!from || !to || !converts(*from, *to))) {
+        refuse(what + " cannot become " + found.to.name + " from " + found.from.name +
+                   (as_it_is ? " by a statistic or fewer bits" : ""),
+               "float32 and float64 take float32, float64, int32 and int64; other types are written as they are");
+    }
+    if (one.statistic == HistoryStatistic::mean && !is_float(*to)) {
+        refuse(what + " has a mean of dtype " + found.to.name, "write it as float32 or float64");
+    }
+    if (one.keep_bits != 0 && (!is_float(*to) || one.keep_bits > mantissa_bits(*to))) {
+        refuse(what + " keeps " + std::to_string(one.keep_bits) + " bits of " + found.to.name,
+               "keep 1 to 23 bits of float32, 1 to 52 of float64, or 0 for all");
+    }
+    return found;
+}
+
+// Both sides of a grid: extents in the order of the file, strides there and in memory.
+struct FieldGrid {
+    std::uint32_t rank = 0;
+    std::array<std::uint64_t, kMostFieldRank> extents{};
+    std::array<std::int64_t, kMostFieldRank> memory{};
+};
+
+std::array<std::int64_t, kMostFieldRank> dense(const FieldGrid& grid, std::uint64_t item) {
+    std::array<std::int64_t, kMostFieldRank> strides{};
+    auto stride = static_cast<std::int64_t>(item);
+    for (std::size_t axis = grid.rank; axis-- > 0;) {
+        strides[axis] = stride;
+        stride *= static_cast<std::int64_t>(grid.extents[axis]);
+    }
+    return strides;
+}
+
+Pack pack_of(const FieldGrid& grid, PackNumber from, PackNumber to) {
+    Pack pack;
+    pack.from = from;
+    pack.to = to;
+    pack.dimensions = grid.rank;
+    pack.extents = grid.extents;
+    pack.destination_strides = dense(grid, bytes_of(to));
+    pack.source_strides = grid.memory;
+    return pack;
+}
+
+// Sums are float64; the smallest and the largest are kept as they came.
+void plan_statistic(FieldLayout& field, const FieldGrid& grid, PackNumber from, PackNumber to) {
+    const PackNumber kept = field.statistic == HistoryStatistic::mean ? PackNumber::float64 : from;
+    field.pack = pack_of(grid, from, kept);
+    field.sum_bytes = field.pack.bytes();
+    FieldGrid plain = grid;
+    plain.memory = dense(grid, bytes_of(kept));
+    field.finish = pack_of(plain, kept, to);
+}
+
+FieldLayout plan_field(const std::string& what, const HistoryVariable& one, bool swap) {
+    FieldLayout field;
+    field.name = one.name;
+    field.statistic = one.statistic;
+    const NumberTypes numbers = numbers_of(what, one);
+    const std::vector<std::int64_t> strides = memory_strides(what, one, numbers.from.item_bytes);
+    FieldGrid grid;
+    grid.rank = static_cast<std::uint32_t>(one.shape.size());
+    field.memory_bytes = numbers.from.item_bytes;
+    const std::vector<std::size_t> order = file_order(what, one);
+    for (std::size_t axis = 0; axis < order.size(); ++axis) {
+        grid.extents[axis] = one.shape[order[axis]];
+        grid.memory[axis] = strides[order[axis]];
+        field.first_bytes += strides[axis] * static_cast<std::int64_t>(halo(one.halo_low, axis));
+        const std::uint64_t all = one.shape[axis] + halo(one.halo_low, axis) + halo(one.halo_high, axis);
+        if (all > 0) field.memory_bytes += (all - 1) * static_cast<std::uint64_t>(strides[axis]);
+    }
+    const auto from = number_of(numbers.from), to = number_of(numbers.to);
+    field.is_packed = from && to;
+    if (!field.is_packed) {
+        field.box.item_bytes = numbers.to.item_bytes;
+        field.box.swap_bytes = swap && numbers.to.word_bytes > 1 ? numbers.to.word_bytes : 0;
+        field.box.dimensions = grid.rank;
+        field.box.extents = grid.extents;
+        field.box.source_strides = grid.memory;
+        field.box.destination_strides = dense(grid, numbers.to.item_bytes);
+        return field;
+    }
+    if (one.statistic != HistoryStatistic::none) {
+        plan_statistic(field, grid, *from, *to);
+    } else {
+        field.pack = pack_of(grid, *from, *to);
+    }
+    Pack& last = one.statistic == HistoryStatistic::none ? field.pack : field.finish;
+    last.swap = swap;
+    last.keep_bits = one.keep_bits == mantissa_bits(*to) ? 0 : one.keep_bits;
+    return field;
+}
+
+void add_time(HistoryLayout& layout, const HistoryOptions& options) {
+    ElementType number;
+    formats::type_named("float64", number);
+    layout.schema.dimensions.push_back({"time", 0, true});
+    NewVariable time{"time", number, {0}, {formats::text_attribute("standard_name", "time")}, {}};
+    time.attributes.push_back(formats::text_attribute("axis", "T"));
+    if (!options.time_units.empty()) {
+        time.attributes.push_back(formats::text_attribute("units", options.time_units));
+        time.attributes.push_back(formats::text_attribute("calendar", options.calendar));
+    }
+    if (layout.has_bounds) time.attributes.push_back(formats::text_attribute("bounds", "time_bnds"));
+    layout.schema.variables.push_back(std::move(time));
+    if (!layout.has_bounds) return;
+    layout.schema.dimensions.push_back({"nv", 2, false});
+    layout.schema.variables.push_back({"time_bnds", number, {0, 1}, {}, {}});
+}
+
+void add_constant(HistoryLayout& layout, const HistoryConstant& one) {
+    const std::string what = "variable " + shown(one.name);
+    if (one.dimensions.size() != one.shape.size()) {
+        refuse(what + " has " + std::to_string(one.shape.size()) + " extents and " +
+                   std::to_string(one.dimensions.size()) + " names of dimensions",
+               "give one for each dimension");
+    }
+    NewVariable made{one.name, type_named(what, one.dtype), {}, {}, one.values};
+    for (std::size_t axis = 0; axis < one.shape.size(); ++axis) {
+        made.dimensions.push_back(dimension_of(layout.schema, what, one.dimensions[axis], one.shape[axis]));
+    }
+    for (const HistoryAttribute& given : one.attributes) made.attributes.push_back(attribute_of(what, given));
+    if (made.values.empty()) refuse(what + " has no values", "a constant is given whole");
+    layout.schema.variables.push_back(std::move(made));
+}
+
+void add_variable(HistoryLayout& layout, const HistoryVariable& one, bool swap) {
+    constexpr std::array<const char*, 4> methods{"", "time: mean", "time: minimum", "time: maximum"};
+    const std::string what = "variable " + shown(one.name);
+    check_lists(what, one);
+    FieldLayout field = plan_field(what, one, swap);
+    NewVariable made{one.name, type_named(what, one.dtype), {0}, {}, {}};
+    for (const std::size_t axis : file_order(what, one)) {
+        made.dimensions.push_back(dimension_of(layout.schema, what, one.dimensions[axis], one.shape[axis]));
+    }
+    for (const HistoryAttribute& given : one.attributes) made.attributes.push_back(attribute_of(what, given));
+    if (one.statistic != HistoryStatistic::none && !has_attribute(one.attributes, "cell_methods")) {
+        made.attributes.push_back(
+            formats::text_attribute("cell_methods", methods.at(static_cast<std::size_t>(one.statistic))));
+    }
+    field.variable = layout.schema.variables.size();
+    layout.schema.variables.push_back(std::move(made));
+    layout.fields.push_back(std::move(field));
+}
+
+}  // namespace
+
+void check_calendar(const std::string& calendar) {
+    constexpr std::array<const char*, 10> known{
+        "standard", "gregorian", "proleptic_gregorian", "julian", "noleap", "365_day", "360_day", "all_leap",
+        "366_day",  "none"};
+    if (std::find(known.begin(), known.end(), calendar) != known.end()) return;
+    throw Error(ErrorCode::invalid_argument, "open history", "there is no calendar " + shown(calendar),
+                "use standard, proleptic_gregorian, julian, noleap, 360_day, all_leap or none");
+}
+
+HistoryLayout plan_history(const Definitions& definitions, const HistoryOptions& options, bool swap) {
+    HistoryLayout layout;
+    layout.has_bounds = std::any_of(definitions.variables.begin(), definitions.variables.end(),
+                                    [](const HistoryVariable& one) { return one.statistic != HistoryStatistic::none; });
+    add_time(layout, options);
+    for (const HistoryConstant& one : definitions.constants) add_constant(layout, one);
+    for (const HistoryVariable& one : definitions.variables) add_variable(layout, one, swap);
+    for (const HistoryAttribute& one : definitions.attributes) {
+        layout.schema.attributes.push_back(attribute_of("the file", one));
+    }
+    return layout;
+}
+
+}  // namespace penstock::history

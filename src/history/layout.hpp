@@ -1,0 +1,50 @@
+// What a history's definitions mean: the schema of its file, and for each variable the pack from memory into a slot.
+//
+// Pure: no device, no file, no memory is touched. Names of dimensions and their lengths are joined here.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "formats/create/schema.hpp"
+#include "penstock/box.hpp"
+#include "penstock/history.hpp"
+#include "penstock/pack.hpp"
+
+namespace penstock::history {
+
+inline constexpr std::size_t kMostFieldRank = kPackDimensions;
+
+// How a field comes into its slot. Pointers of the pack are null, and the caller sets them.
+struct FieldLayout {
+    std::string name;
+    HistoryStatistic statistic = HistoryStatistic::none;
+    bool is_packed = true;           // false: elements move as they are, by `box`
+    Pack pack{};                     // from memory to the slot, or to what is summed
+    Pack finish{};                   // of a statistic: from what was summed to the slot
+    Box box{};                       // of elements that are not converted
+    std::uint64_t sum_bytes = 0;     // of what is summed; 0: nothing is
+    std::int64_t first_bytes = 0;    // from the pointer that the caller gives to the first element that is written
+    std::uint64_t memory_bytes = 0;  // of the array in memory, halo included
+    std::size_t variable = 0;        // its number in the schema
+};
+
+struct HistoryLayout {
+    formats::FileSchema schema;  // variable 0 is the time
+    std::vector<FieldLayout> fields;
+    bool has_bounds = false;  // variable 1 is the bounds of the intervals
+};
+
+struct Definitions {
+    std::vector<HistoryVariable> variables{};
+    std::vector<HistoryConstant> constants{};
+    std::vector<HistoryAttribute> attributes{};
+};
+
+void check_calendar(const std::string& calendar);  // throws Error{invalid_argument}
+// `swap`: the file has the other order of bytes than this machine. Throws Error{invalid_argument} with the name of what
+// is wrong.
+HistoryLayout plan_history(const Definitions& definitions, const HistoryOptions& options, bool swap);
+
+}  // namespace penstock::history

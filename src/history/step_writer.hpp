@@ -1,0 +1,89 @@
+// StepWriter: the thread that brings packed slots into the file, in order, and frees them.
+//
+// Of each step: wait until the slot is packed, write the data in one submission, then the time, then let readers see
+// it. After a step that failed nothing is written any more, and everybody who asks is told of it.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "history/history_file.hpp"
+#include "penstock/history.hpp"
+
+namespace penstock::history {
+
+struct HistorySlot {
+    Buffer memory;
+    std::unique_ptr<Event> packed;  // null where the caller packs
+    bool is_free = true;            // guarded by the mutex of the writer
+};
+
+// Where the data of a variable lie in a slot.
+struct SlotField {
+    std::string name;
+    std::size_t variable = 0;  // of the schema
+    std::uint64_t offset_bytes = 0;
+};
+
+struct EndedStep {
+    std::size_t slot = 0;
+    double time = 0;
+    double begin = 0;  // of its interval
+};
+
+struct WriterPlan {
+    Context context;
+    std::vector<SlotField> fields;
+    std::vector<formats::DataPlace> first;  // of the first step, which is reserved already
+    TransferOptions transfer{};
+    bool has_bounds = false;
+};
+
+class StepWriter {
+  public:
+    StepWriter(HistoryFile& target, std::vector<HistorySlot>& slots, WriterPlan plan);
+    ~StepWriter();  // the steps that were given are written
+    StepWriter(const StepWriter&) = delete;
+    StepWriter& operator=(const StepWriter&) = delete;
+
+    // Takes a slot that is packed, or will be.
+    void give(const EndedStep& step);
+    // Seconds that it took until the slot was free, or until a step failed.
+    double wait_for(std::size_t slot);
+    // Until every step that was given is in the file, or one failed.
+    void wait();
+    // Throws Error of the step that failed.
+    void check() const;
+    // Adds what the thread knows.
+    void tell(HistoryFacts& facts) const;
+
+  private:
+    void run();
+    void write(const EndedStep& step);
+    std::vector<Range> ranges(const EndedStep& step, std::span<const formats::DataPlace> places) const;
+    std::string variable_at(std::uint64_t offset_bytes, std::span<const formats::DataPlace> places) const;
+
+    HistoryFile& target_;
+    std::vector<HistorySlot>& slots_;
+    WriterPlan plan_;
+    mutable std::mutex mutex_;  // guards what follows, and `is_free` of the slots
+    std::condition_variable changed_;
+    std::deque<EndedStep> steps_;
+    std::optional<ErrorInfo> failure_;
+    bool is_writing_ = false;
+    bool stops_ = false;
+    std::uint64_t published_ = 0;
+    double write_seconds_ = 0;
+    Evidence last_;
+    std::thread thread_;
+};
+
+}  // namespace penstock::history
