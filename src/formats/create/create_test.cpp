@@ -180,6 +180,7 @@ TEST(CdfWriter, SchemasThatNoFileCanHaveAreRefusedBeforeAnythingIsWritten) {
     expect_refusal(changed([](FileSchema& s) { s.dimensions[1].length = std::uint64_t{1} << 61; }), "larger than");
     expect_refusal(changed([](FileSchema& s) { s.variables[1].attributes[0].name = "a/b"; }), "a/b");
     expect_refusal(changed([](FileSchema& s) { s.attributes.push_back(s.attributes[0]); }), "given twice");
+    expect_refusal(changed([](FileSchema& s) { s.variables[1].filters = {{.name = "deflate"}}; }), "has filters");
     expect_refusal(changed([](FileSchema& s) {
                        s.dimensions[1].length = std::uint64_t{1} << 31;
                        s.variables[3].values.clear();

@@ -54,6 +54,8 @@ struct NewVariable {
     std::vector<std::size_t> dimensions{};  // numbers of FileSchema::dimensions, in C order; the growing one is first
     std::vector<NewAttribute> attributes{};
     std::vector<std::byte> values{};  // of a variable that does not grow, in this machine's order: written at once
+    // That the data of a step went through before they are written, in this order. Formats without filters refuse any.
+    std::vector<data::Filter> filters{};
 };
 
 struct FileSchema {
