@@ -97,6 +97,22 @@ class SmallTally:
     @property
     def samples(self) -> list[SmallRead]: ...
 
+class ArrayBase:
+    """What an Array holds, and its export by the buffer protocol."""
+
+    buffer: Buffer
+    dtype: Any
+    offset_bytes: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+# Of formats whose first bytes tell all: device, inode, those bytes, and type, shape and offset by name.
+def read_header(
+    format: str, name: Any
+) -> tuple[int, int, bytes, dict[str, tuple[str, tuple[int, ...], int]]] | None: ...
+
 class SmallReader:
     def __init__(
         self, context: Context, tally: SmallTally, stored: dict[str, Any], watched: dict[str, Any]
@@ -104,8 +120,8 @@ class SmallReader:
     @property
     def file(self) -> str: ...
     def use(self, file: File) -> None: ...
-    def read(self, index: Any) -> tuple[Buffer, tuple[int, ...], tuple[int, ...]] | bool | None: ...
-    def read_once(self, index: Any) -> tuple[Buffer, tuple[int, ...], tuple[int, ...]] | bool | None: ...
+    def read(self, index: Any) -> ArrayBase | bool | None: ...
+    def read_once(self, index: Any) -> ArrayBase | bool | None: ...
     def read_into(self, index: Any, out: Any) -> bool | None: ...
 
 class RowReader:

@@ -70,6 +70,7 @@ class ContextState {
   public:
     explicit ContextState(const ContextOptions& options, Seams seams = {});
     static Context handle(std::shared_ptr<ContextState> state) { return Context(std::move(state)); }
+    static ContextState& of(const Context& context) noexcept { return *context.state_; }
 
     void check_process() const;  // throws in a forked child
     bool in_child() const noexcept { return !process_.here(); }

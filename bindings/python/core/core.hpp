@@ -8,6 +8,7 @@ namespace penstock::python {
 nb::dict plan_to_dict(const Plan& plan);
 nb::dict error_to_dict(const ErrorInfo& info);
 
+void bind_array(nb::module_& module);
 void bind_errors(nb::module_& module);
 void bind_buffer(nb::module_& module);
 void bind_transfer(nb::module_& module);
@@ -18,6 +19,7 @@ void bind_stamp(nb::module_& module);
 void bind_profile(nb::module_& module);
 void bind_table(nb::module_& module);
 void bind_small_read(nb::module_& module);
+void bind_header(nb::module_& module);
 void bind_small_load(nb::module_& module);
 void bind_row_reader(nb::module_& module);
 void bind_boxes(nb::module_& module);

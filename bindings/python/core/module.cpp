@@ -55,6 +55,7 @@ NB_MODULE(_core, module) {
     nb::set_leak_warnings(false);
     python::bind_errors(module);
     python::bind_buffer(module);
+    python::bind_array(module);
     python::bind_transfer(module);
     python::bind_file(module);
     python::bind_new_file(module);
@@ -64,6 +65,7 @@ NB_MODULE(_core, module) {
     python::bind_table(module);
     python::bind_small_read(module);
     python::bind_small_load(module);
+    python::bind_header(module);
     python::bind_row_reader(module);
     python::bind_boxes(module);
     python::bind_decode(module);

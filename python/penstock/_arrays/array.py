@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from penstock import _core
 from penstock._arrays.as_number import AsNumber
@@ -40,7 +40,7 @@ def product(numbers: Shape) -> int:
     return total
 
 
-class Array(AsNumber):
+class Array(AsNumber, _core.ArrayBase):
     """Typed, shaped memory of a device: what reading gives. NumPy, CuPy, PyTorch and JAX take it without a copy.
 
     Args:
@@ -53,7 +53,13 @@ class Array(AsNumber):
     Raises ValueError when an element would lie outside of the buffer.
     """
 
-    __slots__ = ("__weakref__", "buffer", "dtype", "offset_bytes", "shape", "strides")
+    __slots__ = ()  # what it holds is in its base, which exports it
+
+    buffer: Buffer
+    dtype: DType
+    offset_bytes: int
+    shape: Shape
+    strides: Shape
 
     def __init__(
         self, buffer: Buffer, dtype: Any, shape: Shape, offset_bytes: int = 0, strides: Shape | None = None
@@ -70,12 +76,9 @@ class Array(AsNumber):
                 f"leaves the {buffer.bytes} bytes of its buffer"
             )
 
-    @classmethod
-    def _made(cls, dtype: DType, buffer: Buffer, shape: Shape, strides: Shape) -> Array:
-        """All of a buffer that was made for these elements: nothing needs to be checked."""
-        array = cls.__new__(cls)
-        array.buffer, array.dtype, array.shape, array.offset_bytes, array.strides = buffer, dtype, shape, 0, strides
-        return array
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For copy.copy(), which shares the memory. Buffers refuse to be pickled."""
+        return Array, (self.buffer, self.dtype, self.shape, self.offset_bytes, self.strides)
 
     def _span(self) -> tuple[int, int]:
         """Bytes around the first element: [low, high)."""
@@ -288,17 +291,18 @@ class Array(AsNumber):
         plain = plain.view(self.dtype.dtype)
         return plain.astype(dtype or plain.dtype, copy=bool(copy)) if copy or dtype else plain
 
-    def __buffer__(self, flags: int, /) -> memoryview:
-        """The buffer protocol, from Python 3.12 on; earlier ones have memoryview(array.as_bytes())."""
+    def _refuse_export(self) -> NoReturn:
+        """Why the buffer protocol cannot have it: BufferError."""
         if not self.on_host:
             raise BufferError(f"the CPU cannot address memory on {self.device}; use to_numpy() for a copy")
         if not self.size:  # memoryview knows no shape with a zero in it, and NumPy would take its word
             raise BufferError("an empty array has no buffer; numpy.asarray(array) can take it")
         try:
-            plain = memoryview(self.as_bytes()).cast("B")
-            return plain.cast(self.dtype.buffer_format, self.shape)  # type: ignore[call-overload]
+            self.as_bytes()
+            cause = f"{self.dtype.buffer_format!r} is not what was asked for"
         except (TypeError, ValueError) as error:
-            raise BufferError(f"{error}; numpy.asarray(array) can take it") from None
+            cause = str(error)
+        raise BufferError(f"{cause}; numpy.asarray(array) can take it")
 
     def __repr__(self) -> str:
         return f"<penstock.Array {self.shape} {self.dtype} on {self.device}>"

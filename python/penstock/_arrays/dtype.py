@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from struct import calcsize
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ _LETTERS = {
     "complex64": "Zf",
     "complex128": "Zd",
 }
+
+_AS_LONG = bytes.maketrans(b"qQ", b"lL")
 
 # What shows elements that DLPack does not have, by kind.
 _BYTES_VIEW = '.field("name") or .view("uint8")'
@@ -200,6 +203,14 @@ class DType:
         if self.name not in _LETTERS or self.big_endian:
             raise TypeError(f"the buffer protocol has no format for {self}")
         return _LETTERS[self.name]
+
+    @cached_property
+    def export_letters(self) -> bytes:
+        """As buffer_format, and 64-bit integers as NumPy has them; empty where it has none."""
+        if self.name not in _LETTERS or self.big_endian:
+            return b""
+        letters = _LETTERS[self.name].encode()
+        return letters.translate(_AS_LONG) if calcsize("l") == 8 else letters
 
     @cached_property
     def typestr(self) -> str:

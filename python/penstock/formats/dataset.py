@@ -43,7 +43,6 @@ class Dataset(Unread):
         self._known = known
         self._looked = 0  # how often a reader of small parts was looked for
         self._reader: _core.SmallReader | None = None
-        self._native: DType  # of what it reads
         self._rows: KnownRows | Literal[False] | None = None  # as _reader
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -197,7 +196,7 @@ class Dataset(Unread):
         found = reader.read(selection)
         if found is False:
             found = self._file.read_small(reader, selection)
-        return Array._made(self._native, *found) if isinstance(found, tuple) else None
+        return found if type(found) is Array else None
 
     def _some_rows(self, wanted: Request) -> Any:
         """A list of rows, or None: all else is left to the other reads."""
@@ -228,14 +227,12 @@ class Dataset(Unread):
             self._reader = self._file.small_reader(info, first=self._looked == 1)
         except (Error, KeyError, ValueError):
             return None
-        if self._reader is not None:
-            self._native = info.dtype.native
         return self._reader
 
     @cached_property
     def _plain(self) -> Any:
         """Its type as NumPy has it."""
-        return self._native.dtype
+        return self.info.dtype.native.dtype
 
     @overload
     def start_read(
@@ -284,6 +281,11 @@ class Dataset(Unread):
 
     def __getitem__(self, selection: Any) -> Array:
         """Reads the selection. A name gives that member of compound elements."""
+        reader = self._reader
+        if reader is not None and self._file.context._open is not None:
+            found = reader.read(selection)
+            if type(found) is Array:
+                return found
         small = self._small(selection)
         if small is not None:
             return small

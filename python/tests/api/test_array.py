@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import sys
+import copy
+import pickle
+import weakref
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -24,8 +26,11 @@ def test_numpy_shares_the_memory(context: penstock.Context, dtype: str, shape: t
         assert shared.dtype == content.dtype
         assert np.array_equal(shared, content)
         assert not shared.size or shared.__array_interface__["data"][0] == array.address
-    if sys.version_info >= (3, 12) and array.dtype.kind != "c" and array.size:
-        assert memoryview(array).tolist() == content.tolist()
+    assert np.asarray(array).dtype.char == content.dtype.char
+    if array.size:
+        view = memoryview(array)
+        assert (view.shape, view.itemsize, view.readonly) == (shape, array.dtype.itemsize, False)
+        assert dtype in ("float16", "complex64") or view.tolist() == content.tolist()
     assert array.nbytes == content.nbytes
     assert array.dtype == content.dtype
 
@@ -37,6 +42,43 @@ def test_an_export_keeps_the_memory(context: penstock.Context) -> None:
         filled(context, np.zeros(1000))
     assert np.array_equal(shared, np.arange(1000.0))
     assert np.array_equal(other, np.arange(1000.0))
+
+
+def test_a_buffer_outlives_its_array_and_what_that_is_set_to(context: penstock.Context) -> None:
+    array = filled(context, np.arange(1000.0))
+    view, gone = memoryview(array), weakref.ref(array)
+    array.buffer, array.shape = context.allocate(8), (1,)
+    del array
+    assert gone() is not None, "the view holds it"
+    assert view.tolist() == np.arange(1000.0).tolist()
+    view.release()
+    assert gone() is None
+
+
+def test_what_no_buffer_can_be_is_refused_and_numpy_takes_it_still(context: penstock.Context) -> None:
+    content = np.arange(12.0).reshape(3, 4)
+    array = filled(context, content)
+    for strided in (array[:, ::2], array.T, array[1:1]):
+        with pytest.raises(BufferError, match=r"numpy.asarray\(array\) can take it"):
+            memoryview(strided)
+    np.testing.assert_array_equal(np.asarray(array[:, ::2]), content[:, ::2])
+    for other in (array.view(">f8"), array.view("V8"), array.view("bfloat16")):
+        with pytest.raises(BufferError, match="has no format"):
+            memoryview(other)
+    assert np.asarray(array.view(">f8")).dtype == ">f8"
+    array.shape = (3, 40)
+    with pytest.raises(BufferError):
+        memoryview(array)
+
+
+def test_a_copy_shares_the_memory(context: penstock.Context) -> None:
+    array = filled(context, np.arange(12.0).reshape(3, 4))[1:, 1:]
+    other = copy.copy(array)
+    assert (other.shape, other.strides, other.dtype, other.address) == (
+        array.shape, array.strides, array.dtype, array.address
+    )  # fmt: skip
+    with pytest.raises(TypeError):
+        pickle.dumps(array)
 
 
 def test_views_are_those_of_numpy(context: penstock.Context) -> None:

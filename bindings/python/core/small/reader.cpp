@@ -1,21 +1,22 @@
-// Small reads in Python: File.read_small, and SmallReader, which reads small boxes of one dataset.
+// Small reads in Python: SmallReader, which reads small boxes of one dataset.
 //
-// Both answer None where a transfer must be made, and then nothing has happened that counts. Whoever asked starts that
+// It answers None where a transfer must be made, and then nothing has happened that counts. Whoever asked starts that
 // transfer, which finds another way or tells the error. So no error is told twice here, and none is lost.
 #include <nanobind/stl/shared_ptr.h>
-#include <sys/stat.h>
-
 #include <array>
 #include <new>
 #include <utility>
 
+#include "context/transfer/small/named_file.hpp"
 #include "data/layout/layout.hpp"
 #include "penstock/box.hpp"
+#include "python/core/array.hpp"
 #include "python/core/int_table.hpp"
 #include "python/core/small/chunks.hpp"
 #include "python/core/small/index.hpp"
 #include "python/core/small/rows.hpp"
 #include "python/core/small/tally.hpp"
+#include "python/core/small/watched.hpp"
 
 namespace penstock::python {
 namespace {
@@ -23,39 +24,6 @@ namespace {
 using data::FileRun;
 using data::kMostDimensions;
 using data::Layout;
-
-nb::object read_small(PythonFile& self, nb::handle memory, nb::handle offset_bytes) {
-    std::optional<SmallRead> done;
-    try {
-        const std::uint64_t offset = byte_count("offset_bytes", offset_bytes);
-        const BorrowedMemory borrowed(self.context, memory, BorrowedMemory::Use::write_into);
-        const GilReleased release;
-        done = self.file.try_small_read(borrowed.view(), offset);
-    } catch (const Error&) {
-        return nb::none();
-    }
-    return done ? nb::cast(std::move(*done)) : nb::none();
-}
-
-// What must be true of a file's name for what its format said to hold. Absent: may change.
-struct Watched {
-    std::string name;
-    dev_t device = 0;
-    ino_t inode = 0;
-    std::optional<std::uint64_t> bytes;
-    std::optional<std::int64_t> modified_ns, changed_ns;
-
-    bool holds() const noexcept {
-        struct stat found {};
-        if (::stat(name.c_str(), &found) != 0 || found.st_dev != device || found.st_ino != inode) return false;
-        if (bytes && static_cast<std::uint64_t>(found.st_size) != *bytes) return false;
-        return (!modified_ns || nanoseconds(found.st_mtim) == *modified_ns) &&
-               (!changed_ns || nanoseconds(found.st_ctim) == *changed_ns);
-    }
-    static std::int64_t nanoseconds(const timespec& time) noexcept {
-        return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-    }
-};
 
 class ForOneRead {
   public:
@@ -78,7 +46,8 @@ class SmallReader {
         std::uint32_t swap_bytes = 0;  // of each word of an element; 0: they are in this machine's order
         bool backwards = false;        // the dimensions of the file are the other way round
         Watched watched;
-        ChunkSource chunks{};  // the layout then counts as if decoded chunks lay side by side
+        nb::object array_class, dtype;  // of what is read
+        ChunkSource chunks{};           // the layout then counts as if decoded chunks lay side by side
     };
 
     SmallReader(Context context, std::shared_ptr<SmallTally> tally, Source source)
@@ -101,7 +70,7 @@ class SmallReader {
         file_ = nb::steal(reference);
     }
 
-    // None: a transfer must be made. False: the file is not open here. Else (buffer, shape, strides).
+    // None: a transfer must be made. False: the file is not open here. Else an Array.
     nb::object read(nb::handle index) {
         Asked asked;
         data::Runs runs;
@@ -114,6 +83,8 @@ class SmallReader {
     // As read(), of the file opened for this read alone, which may be the last: to keep it open takes longer than to
     // open it. False: it cannot be opened now.
     nb::object read_once(nb::handle index) {
+        nb::object found = read_named(index);
+        if (!found.is_none()) return found;
         std::optional<File> opened;
         {
             const GilReleased release;
@@ -149,6 +120,37 @@ class SmallReader {
     static nb::object told(Took took) {
         if (took == Took::nothing) return nb::none();
         return nb::bool_(took == Took::all);
+    }
+
+    // A small box of a file that is opened for it, and for no more than that. None: a File is needed.
+    nb::object read_named(nb::handle index) {
+        Asked asked;
+        data::Runs runs;
+        if (source_.chunks.chunk_bytes != 0 || !find(index, asked, runs)) return nb::none();
+        PythonBuffer buffer;
+        std::array<SmallRead, kMostReads> reads;
+        if (!take_named(asked, runs.all(), buffer, reads)) return nb::none();
+        count(asked, std::span(reads).first(runs.all().size()));
+        return answer(std::move(buffer), asked);
+    }
+
+    bool take_named(const Asked& asked, std::span<const FileRun> runs, PythonBuffer& buffer,
+                    std::array<SmallRead, kMostReads>& reads) const {
+        const GilReleased release;
+        try {
+            const auto file = context::NamedFile::open(context_, watched_.name);
+            return file && watched_.is(file->status()) && move(*file, runs, fresh(buffer, bytes_of(asked)), reads);
+        } catch (const Error&) {
+            return false;
+        } catch (const std::bad_alloc&) {
+            return false;
+        }
+    }
+
+    void count(const Asked& asked, std::span<const SmallRead> reads) const {
+        for (const SmallRead& one : reads) tally_->add(one);
+        ++tally_->reads;
+        tally_->requested_bytes += bytes_of(asked);
     }
 
     // New memory of the device, as it is read to: the host reaches that of the emulated one.
@@ -255,17 +257,23 @@ class SmallReader {
                 return Took::nothing;
             }
         }
-        for (std::size_t at = 0; at < runs.size(); ++at) tally_->add(reads[at]);
-        ++tally_->reads;
-        tally_->requested_bytes += bytes_of(asked);
+        count(asked, std::span(reads).first(runs.size()));
         return Took::all;
     }
 
-    bool move(const File& file, std::span<const FileRun> runs, const MemoryView& memory,
+    static std::optional<SmallRead> read_of(const File& file, const MemoryView& memory, std::uint64_t offset) {
+        return file.try_small_read(memory, offset);
+    }
+    static std::optional<SmallRead> read_of(const context::NamedFile& file, const MemoryView& memory,
+                                            std::uint64_t offset) {
+        return file.read(memory, offset);
+    }
+
+    template <typename Opened>
+    bool move(const Opened& file, std::span<const FileRun> runs, const MemoryView& memory,
               std::array<SmallRead, kMostReads>& reads) const {
         for (std::size_t at = 0; at < runs.size(); ++at) {
-            const auto one =
-                file.try_small_read(memory.slice(runs[at].memory_offset, runs[at].bytes), runs[at].file_offset);
+            const auto one = read_of(file, memory.slice(runs[at].memory_offset, runs[at].bytes), runs[at].file_offset);
             if (!one) return false;
             reads[at] = *one;
         }
@@ -336,8 +344,9 @@ class SmallReader {
             stride *= asked.box.count[axis];
         }
         const bool backwards = source_.backwards;
-        return nb::make_tuple(nb::cast(std::move(buffer)), tuple_of(asked.box.count, asked, dimensions, backwards),
-                              tuple_of(strides, asked, dimensions, backwards));
+        return make_array(source_.array_class, {nb::cast(std::move(buffer)), source_.dtype,
+                                                tuple_of(asked.box.count, asked, dimensions, backwards),
+                                                tuple_of(strides, asked, dimensions, backwards)});
     }
 
     Context context_;
@@ -351,7 +360,7 @@ class SmallReader {
     nb::object once_;  // during read_once()
 };
 
-// `chunks`: a table of int64, a row a chunk: its number in the grid, and where it begins.
+// `chunks`: a table of int64, a row a chunk: its number in the grid, and where it begins; or where the only one does.
 std::unique_ptr<SmallReader> reader_of(const Context& context, std::shared_ptr<SmallTally> tally,
                                        const nb::dict& stored, const nb::dict& watched) {
     data::Stored described;
@@ -360,10 +369,15 @@ std::unique_ptr<SmallReader> reader_of(const Context& context, std::shared_ptr<S
     described.item_bytes = nb::cast<std::uint64_t>(stored["item_bytes"]);
     const auto swap_bytes = nb::cast<std::uint32_t>(stored["swap_bytes"]);
     described.edge_cut = nb::cast<bool>(stored["edge_cut"]);
-    const IntTable chunks(stored["chunks"], "describe a dataset");
-    for (std::size_t row = 0; row < chunks.rows(); ++row) {
-        described.cells.push_back(static_cast<std::int64_t>(chunks.count(row, 0, "number of the chunk")));
-        described.offsets.push_back(chunks.count(row, 1, "file offset"));
+    if (const nb::object chunks = stored["chunks"]; PyLong_CheckExact(chunks.ptr())) {
+        described.cells = {0};
+        described.offsets = {nb::cast<std::uint64_t>(chunks)};
+    } else {
+        const IntTable table(chunks, "describe a dataset");
+        for (std::size_t row = 0; row < table.rows(); ++row) {
+            described.cells.push_back(static_cast<std::int64_t>(table.count(row, 0, "number of the chunk")));
+            described.offsets.push_back(table.count(row, 1, "file offset"));
+        }
     }
     Watched file;
     file.name = python::file_name(watched["file"], "open");
@@ -373,7 +387,7 @@ std::unique_ptr<SmallReader> reader_of(const Context& context, std::shared_ptr<S
     file.modified_ns = nb::cast<std::optional<std::int64_t>>(watched["modified_ns"]);
     file.changed_ns = nb::cast<std::optional<std::int64_t>>(watched["changed_ns"]);
     SmallReader::Source source{Layout(std::move(described)), swap_bytes, nb::cast<bool>(stored["backwards"]),
-                               std::move(file)};
+                               std::move(file), stored["array_class"], stored["dtype"]};
     if (const nb::object find = stored["find_chunk"]; !find.is_none()) {
         source.chunks = {find, stored["keep_chunk"], stored["pipeline"], nb::cast<std::string>(stored["decoder"]),
                          nb::cast<std::uint64_t>(stored["chunk_bytes"])};
@@ -392,7 +406,6 @@ void bind_small_read(nb::module_& module) {
         .def("read", &SmallReader::read, nb::arg("index").none())
         .def("read_once", &SmallReader::read_once, nb::arg("index").none())
         .def("read_into", &SmallReader::read_into, nb::arg("index").none(), nb::arg("out"));
-    module.def("read_small", &read_small, nb::arg("file"), nb::arg("memory").none(), nb::arg("offset_bytes").none());
 }
 
 }  // namespace penstock::python

@@ -1,4 +1,5 @@
-// load_small: all bytes of a small file in new memory, without a file in Python and a transfer.
+// Small reads of plain files, without a transfer: load_small, of all bytes into new memory, and read_small, of some
+// into memory of the caller. Both answer None where a transfer must be made, which tells the error.
 #include "python/core/small/rows.hpp"
 
 namespace penstock::python {
@@ -37,10 +38,24 @@ nb::object load_small(const Context& context, nb::handle path) {
     return loaded ? nb::cast(std::move(buffer)) : nb::none();
 }
 
+nb::object read_small(PythonFile& self, nb::handle memory, nb::handle offset_bytes) {
+    std::optional<SmallRead> done;
+    try {
+        const std::uint64_t offset = byte_count("offset_bytes", offset_bytes);
+        const BorrowedMemory borrowed(self.context, memory, BorrowedMemory::Use::write_into);
+        const GilReleased release;
+        done = self.file.try_small_read(borrowed.view(), offset);
+    } catch (const Error&) {
+        return nb::none();
+    }
+    return done ? nb::cast(std::move(*done)) : nb::none();
+}
+
 }  // namespace
 
 void bind_small_load(nb::module_& module) {
     module.def("load_small", &load_small, nb::arg("context"), nb::arg("name").none());
+    module.def("read_small", &read_small, nb::arg("file"), nb::arg("memory").none(), nb::arg("offset_bytes").none());
 }
 
 }  // namespace penstock::python

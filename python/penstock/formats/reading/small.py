@@ -20,6 +20,7 @@ import numpy as np
 
 from penstock import _core
 from penstock._api import Outcome
+from penstock._arrays.array import Array
 from penstock._evidence import distinct
 from penstock._files.open_files import Lease
 from penstock.formats.model import Box, ChunkLookup, ChunkTable, Container, DatasetInfo, Watch
@@ -48,6 +49,8 @@ def reader_of(
         return None
     chunks, how = found
     stored = described(info, chunks) | {
+        "array_class": Array,
+        "dtype": info.dtype.native,
         "backwards": info.order != "C",
         "find_chunk": how.find,
         "keep_chunk": how.keep,
@@ -64,8 +67,9 @@ def may_be_native(info: DatasetInfo) -> bool:
     return stored_as_read and 0 < info.ndim <= _MOST_DIMENSIONS and min(info.shape) > 0
 
 
-def described(info: DatasetInfo, chunks: np.ndarray) -> dict[str, Any]:
-    """As native readers take it. `chunks`: number in the grid and place in the file, a row a chunk."""
+def described(info: DatasetInfo, chunks: np.ndarray | int) -> dict[str, Any]:
+    """As native readers take it. `chunks`: number in the grid and place in the file, a row a chunk; or the place of the
+    only one."""
     return {
         "shape": info.shape,
         "chunk_shape": info.chunk_shape,
@@ -87,7 +91,8 @@ class _How(NamedTuple):
     changed_ns: int | None = None  # of the file, which must stay
 
 
-_Found = tuple[np.ndarray, _How] | None
+_AS_STORED = _How()
+_Found = tuple[np.ndarray | int, _How] | None
 
 
 def _found(mover: Mover, container: Container, info: DatasetInfo, asked: tuple[Watch, bool]) -> _Found:
@@ -96,7 +101,7 @@ def _found(mover: Mover, container: Container, info: DatasetInfo, asked: tuple[W
     if info.chunk_shape == info.shape and not info.filters:
         offset = container.place(info.name)
         if offset is not None:
-            return np.array([[0, offset]], np.int64), _How()
+            return offset, _AS_STORED
     grid = [-(-extent // chunk) for extent, chunk in zip(info.shape, info.chunk_shape, strict=True)]
     if info.filters and math.prod(grid) <= _LOOKED_UP:
         lookup = container.lookup(info.name)
@@ -108,7 +113,7 @@ def _found(mover: Mover, container: Container, info: DatasetInfo, asked: tuple[W
     if info.filters:
         return _coded_chunks(mover, info, table, watch)
     chunks = plain_chunks(info, table, watch)
-    return None if chunks is None else (chunks, _How())
+    return None if chunks is None else (chunks, _AS_STORED)
 
 
 def plain_chunks(info: DatasetInfo, table: ChunkTable, watch: Watch) -> np.ndarray | None:

@@ -14,11 +14,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+from penstock import _core
 from penstock._arrays.dtype import DType, not_taken
 from penstock._files.descriptor import read_at
 from penstock.formats.faults import cut_short, damaged, foreign, refused, unsupported
 from penstock.formats.model import DatasetInfo, NewDataset
-from penstock.formats.simple.single import ContiguousFile, bytes_of, identity_of, reading
+from penstock.formats.simple.single import ContiguousFile, FromHeader, bytes_of, identity_of, reading
 from penstock.formats.simple.single_write import ContiguousWriter, aligned
 
 DATASET = "data"
@@ -38,6 +39,9 @@ _FIRST_READ = 4096  # bytes; most headers are shorter
 
 def open_npy(name: str | os.PathLike[str]) -> ContiguousFile:
     name = os.fspath(name)
+    known = _core.read_header("npy", name)
+    if known is not None:
+        return FromHeader(name, "npy", known, lambda _: {})
     with reading(name) as (descriptor, status):
         header, start = _header(name, descriptor)
     info, there = _info(name, header), status.st_size

@@ -16,11 +16,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from penstock import _core
 from penstock._arrays.dtype import DType
 from penstock._files.descriptor import read_at
 from penstock.formats.faults import FOREIGN_BYTES, cut_short, damaged, foreign, refused
 from penstock.formats.model import DatasetInfo, NewDataset
-from penstock.formats.simple.single import ContiguousFile, bytes_of, identity_of, reading
+from penstock.formats.simple.single import ContiguousFile, FromHeader, bytes_of, identity_of, reading
 from penstock.formats.simple.single_write import ContiguousWriter, aligned
 
 _MOST_HEADER = 100_000_000  # of the reference implementation
@@ -55,9 +56,17 @@ _NAMES = {type: name for name, type in _TYPES.items()}
 
 def open_safetensors(name: str | os.PathLike[str]) -> ContiguousFile:
     name = os.fspath(name)
+    header = _core.read_header("safetensors", name)
+    if header is not None:
+        return FromHeader(name, "safetensors", header, _metadata_of)
     with reading(name) as (descriptor, status):
         found = parse(name, lambda size, offset: read_at(descriptor, size, offset), status.st_size)
     return replace(found, identity=identity_of(status))
+
+
+def _metadata_of(begin: bytes) -> Mapping[str, Any]:
+    """From the first bytes of a file whose header lies in them."""
+    return _JSON.decode(begin[8 : 8 + int.from_bytes(begin[:8], "little")].decode()).get(_METADATA, {})
 
 
 def parse(name: str, read: Callable[[int, int], bytes], there: int) -> ContiguousFile:

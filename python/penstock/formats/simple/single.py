@@ -9,17 +9,21 @@ from __future__ import annotations
 import math
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from penstock._arrays.dtype import DType
 from penstock._error import Error
 from penstock._files.descriptor import close_read, read_at
 from penstock.formats.faults import unknown
 from penstock.formats.model import Box, ChunkTable, Container, DatasetInfo, Watch
+
+# Device, inode, first bytes, and by name type, shape and place: as _core.read_header gives it.
+Header = tuple[int, int, bytes, Mapping[str, tuple[str, tuple[int, ...], int]]]
 
 
 def extent_table(file: str, ndim: int, offset_bytes: int, bytes: int) -> ChunkTable:
@@ -141,6 +145,35 @@ class ContiguousFile(Container):
 
     def close(self) -> None:
         """Nothing is held open."""
+
+
+class FromHeader(ContiguousFile):
+    """One whose header the core has read. A description is made when it is asked for: a file may have thousands."""
+
+    datasets: dict[str, tuple[DatasetInfo, int]]
+
+    def __init__(self, name: str, format: str, found: Header, attributes: Callable[[bytes], Mapping[str, Any]]) -> None:
+        """`attributes`: of the file, from its first bytes."""
+        device, inode, self._begin, self._placed = found
+        super().__init__(name, format, {}, identity=Identity(device, inode))
+        self._attributes = attributes
+
+    def names(self) -> Sequence[str]:
+        return tuple(self._placed)
+
+    def _find(self, name: str) -> tuple[DatasetInfo, int]:
+        known = self.datasets.get(name)
+        if known is None:
+            if name not in self._placed:
+                raise unknown(self.name, name, self._placed)
+            type, shape, offset = self._placed[name]
+            known = self.datasets[name] = (DatasetInfo(name, shape, DType.of(type), shape), offset)
+        return known
+
+    def attributes(self, group: str = "") -> Mapping[str, Any]:
+        if not self.file_attributes:
+            self.file_attributes = self._attributes(self._begin)
+        return super().attributes(group)
 
 
 def bytes_of(info: DatasetInfo) -> int:

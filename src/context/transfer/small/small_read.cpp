@@ -2,7 +2,6 @@
 #include "context/transfer/small/small_read.hpp"
 
 #include <chrono>
-#include <limits>
 #include <utility>
 
 #include "context/files/extent.hpp"
@@ -39,18 +38,22 @@ bool planned_inline(const Plan& plan) {
            plan.steps.front().fallback_from == PathKind::automatic;
 }
 
-// 6 bits of facts, 17 of bytes, and the file system above them.
+// What all small reads of a kind have in common: 6 bits of facts, and 17 of bytes above them. Without a profile, the
+// policy looks at nothing else (see goes_inline in policy.cpp).
+std::uint64_t plain_key(MemoryKind kind, std::uint64_t bytes, FirstTouch touch) {
+    return bytes << 7 | static_cast<std::uint64_t>(kind) << 4 | static_cast<std::uint64_t>(touch) << 2;
+}
+
+// Where a profile is asked: with the facts of the file, and its file system above all.
 std::uint64_t key_of(const Submission& submission, const Extent& extent, FirstTouch touch) {
+    const std::uint64_t plain = plain_key(submission.kind, extent.bytes, touch);
+    if (!extent.file->place) return plain;
     const auto place = reinterpret_cast<std::uintptr_t>(extent.file->place.get());
-    const std::uint64_t facts = static_cast<std::uint64_t>(submission.kind) << 4 |
-                                static_cast<std::uint64_t>(touch) << 2 |
-                                static_cast<std::uint64_t>(extent.file->direct().usable) << 1 |
-                                static_cast<std::uint64_t>(extent.file->memory_backed());
-    return place << 24 ^ extent.bytes << 7 ^ facts;
+    return place << 24 ^ (plain | static_cast<std::uint64_t>(extent.file->direct().usable) << 1 |
+                          static_cast<std::uint64_t>(extent.file->memory_backed()));
 }
 
 bool may_be_small(const Submission& submission, const Extent& extent) {
-    constexpr auto kLastOffset = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
     const ContextOptions& options = submission.context.options;
     if (extent.bytes == 0 || extent.bytes > kSmallReadBytes || extent.memory == nullptr) return false;
     if (extent.offset_bytes > kLastOffset - extent.bytes || options.workers != 0) return false;
@@ -94,6 +97,14 @@ std::shared_ptr<const SmallPlan> SmallPlans::of(const Submission& submission, co
     const std::lock_guard lock(mutex_);
     if (known_.size() >= kMostPlans) known_.clear();
     return known_.try_emplace(key, std::move(made)).first->second;
+}
+
+std::optional<std::shared_ptr<const SmallPlan>> SmallPlans::known(MemoryKind kind, std::uint64_t bytes,
+                                                                  FirstTouch touch) {
+    const std::lock_guard lock(mutex_);
+    const auto found = known_.find(plain_key(kind, bytes, touch));
+    if (found == known_.end()) return std::nullopt;
+    return found->second;
 }
 
 std::optional<SmallRead> small_read(const Submission& submission, const Extent& extent) {

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -24,11 +25,15 @@ class OpenFile;
 struct Extent;
 struct Submission;
 
+inline constexpr auto kLastOffset = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+
 // What the policy said of small reads of a context, by all that it looks at. A context that learns remembers nothing.
 class SmallPlans {
   public:
     // Null: such a read is to be a transfer.
     std::shared_ptr<const SmallPlan> of(const Submission& submission, const Extent& extent, FirstTouch touch);
+    // What of() has said of files that no profile is asked about. Nothing: it was not asked.
+    std::optional<std::shared_ptr<const SmallPlan>> known(MemoryKind kind, std::uint64_t bytes, FirstTouch touch);
 
   private:
     static constexpr std::size_t kMostPlans = 256;  // then they are forgotten

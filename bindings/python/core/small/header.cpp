@@ -1,0 +1,108 @@
+// read_header: what the header of a small format says, where its first bytes tell all.
+//
+// A program that opens a file for one row waits for this and for little else. The parsers are those of C and Fortran.
+// What must stay true: where the answer is not None, the parsers of Python give the same. They tell all errors, and
+// know the types that devices do not compute with.
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+#include "formats/json/value.hpp"
+#include "formats/parsers.hpp"
+#include "os/fd.hpp"
+#include "python/core/core.hpp"
+
+namespace penstock::python {
+namespace {
+
+constexpr std::size_t kFirstBytes = 8192;
+
+// A header that is longer than its first bytes, or a file that is none: left to Python.
+struct NotHere {};
+
+class FirstBytes final : public formats::ByteSource {
+  public:
+    explicit FirstBytes(const std::string& name) : name_(name) {
+        // A pipe of this name does not block.
+        const os::UniqueFd fd(::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+        if (!fd || ::fstat(fd.get(), &status_) != 0 || !S_ISREG(status_.st_mode)) throw NotHere{};
+        begin_.resize(std::min<std::uint64_t>(kFirstBytes, size_bytes()));
+        const ssize_t got = ::pread(fd.get(), begin_.data(), begin_.size(), 0);
+        if (got <= 0 || static_cast<std::size_t>(got) != begin_.size()) throw NotHere{};
+    }
+    const std::string& name() const override { return name_; }
+    std::uint64_t size_bytes() const override { return static_cast<std::uint64_t>(status_.st_size); }
+    std::vector<std::byte> read(std::uint64_t offset, std::uint64_t bytes) const override {
+        const std::uint64_t wanted = offset >= size_bytes() ? 0 : std::min(bytes, size_bytes() - offset);
+        if (wanted > begin_.size() || offset > begin_.size() - wanted) throw NotHere{};
+        const auto* const first = begin_.data() + (wanted == 0 ? 0 : offset);
+        return {first, first + wanted};
+    }
+    const struct stat& status() const noexcept { return status_; }
+    std::string_view text() const { return {reinterpret_cast<const char*>(begin_.data()), begin_.size()}; }
+
+  private:
+    const std::string& name_;
+    struct stat status_ {};
+    std::vector<std::byte> begin_;
+};
+
+// Bytes that lie as they are, in C order.
+bool is_plain(const formats::StoredDataset& dataset) {
+    const formats::ElementType& type = dataset.type;
+    return dataset.refusal.empty() && dataset.filters.empty() && !type.is_foreign_order &&
+           std::string_view("biufcE").find(type.kind) != std::string_view::npos &&
+           dataset.grid.strides == data::c_strides(dataset.grid.shape, type.item_bytes);
+}
+
+std::vector<formats::StoredDataset> parsed(const FirstBytes& source, std::string_view format) {
+    if (format == "safetensors") return formats::parse_safetensors(source);
+    if (format != "npy") throw NotHere{};
+    std::vector<formats::StoredDataset> found = formats::parse_npy(source);
+    // Python tells Fortran's order of arrays that lie alike in both.
+    const std::string_view header = source.text().substr(0, found.front().offset_bytes);
+    if (header.find("True") != std::string_view::npos) throw NotHere{};
+    return found;
+}
+
+nb::tuple tuple_of(const std::vector<std::int64_t>& numbers) {
+    const nb::tuple made = nb::steal<nb::tuple>(PyTuple_New(static_cast<Py_ssize_t>(numbers.size())));
+    for (std::size_t at = 0; at < numbers.size(); ++at) {
+        PyTuple_SET_ITEM(made.ptr(), static_cast<Py_ssize_t>(at), PyLong_FromLongLong(numbers[at]));
+    }
+    return made;
+}
+
+// None, or (device, inode, first bytes, {name: (type, shape, offset)}).
+nb::object read_header(const std::string& format, nb::handle path) {
+    const std::string name = file_name(path, "open");
+    try {
+        const FirstBytes source(name);
+        const std::vector<formats::StoredDataset> datasets = parsed(source, format);
+        nb::dict placed;
+        for (const formats::StoredDataset& one : datasets) {
+            if (!is_plain(one)) return nb::none();
+            placed[nb::str(one.name.data(), one.name.size())] =
+                nb::make_tuple(nb::str(one.type.name.data(), one.type.name.size()), tuple_of(one.grid.shape),
+                               one.offset_bytes);
+        }
+        const std::string_view text = source.text();
+        return nb::make_tuple(source.status().st_dev, source.status().st_ino, nb::bytes(text.data(), text.size()),
+                              placed);
+    } catch (const NotHere&) {
+    } catch (const Error&) {
+    } catch (const formats::BadDocument&) {
+    }
+    return nb::none();
+}
+
+}  // namespace
+
+void bind_header(nb::module_& module) {
+    module.def("read_header", &read_header, nb::arg("format"), nb::arg("name").none());
+}
+
+}  // namespace penstock::python
