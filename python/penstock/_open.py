@@ -163,15 +163,18 @@ def _reader(name: str, format: str | None, options: Mapping[str, Any]) -> tuple[
         named = registry.TOLD
     if named is None or (format is None and named.shares_suffix):
         named = registry.of_file(name)
-    need_file(name, named)
+    if not named.sees_kind:
+        need_file(name, named)
     try:
         return named, registry.function(named, "reader", name)(name, **options)
-    except Error:
-        is_file = format is None and os.path.isfile(name)  # noqa: PTH113 - raises nothing, whatever the name
-        other = registry.by_content(name) if is_file else None
-        if other is None or other is named:
-            raise
-        return other, registry.function(other, "reader", name)(name, **options)
+    except Error as error:
+        refusal = error
+    need_file(name, named)
+    is_file = format is None and os.path.isfile(name)  # noqa: PTH113 - raises nothing, whatever the name
+    other = registry.by_content(name) if is_file else None
+    if other is None or other is named:
+        raise refusal
+    return other, registry.function(other, "reader", name)(name, **options)
 
 
 def need_file(name: str, format: Format) -> None:

@@ -189,6 +189,10 @@ class Container(ABC):
         """Whether datasets lie below the name. None: only all the names tell."""
         return None
 
+    def described(self, name: str) -> DatasetInfo | None:
+        """As info(); None of a group that is_group() knows for one."""
+        return None if self.is_group(name) else self.info(name)
+
     def watch(self, name: str) -> Watch | None:
         """What must stay as it is for `table` to say the same of the dataset again. None: only `table` can tell."""
         return None
@@ -342,6 +346,7 @@ class Format:
     single: bool = False  # holds one dataset
     shares_suffix: bool = False  # files of another format are named so too
     begins: tuple[bytes, ...] = ()  # its first bytes: one of these
+    sees_kind: bool = False  # its reader refuses pipes and folders before it waits for them
     starts: tuple[int, ...] = (0,)  # where those may be, because something else may come first
     is_begin: Callable[[ReadAt, int], bool] | None = None  # of a file of so many bytes, where none of `begins` tells
     marks: tuple[str, ...] = ()  # its files are folders, with a file of one of these names in them

@@ -48,6 +48,7 @@ FORMATS: dict[str, Format] = {
             "hdf5.reader:Hdf5",
             "hdf5.write:Hdf5Writer",
             has_compression=True,
+            sees_kind=True,
             begins=_HDF5_BEGINS,
             starts=_HDF5_STARTS,
             library="HDF5",
@@ -77,12 +78,21 @@ FORMATS: dict[str, Format] = {
             has_groups=False,
             has_text=True,
         ),
-        Format("npy", (".npy",), "simple.npy:open_npy", "simple.npy:NpyWriter", single=True, begins=(b"\x93NUMPY",)),
+        Format(
+            "npy",
+            (".npy",),
+            "simple.npy:open_npy",
+            "simple.npy:NpyWriter",
+            single=True,
+            sees_kind=True,
+            begins=(b"\x93NUMPY",),
+        ),
         Format(
             "safetensors",
             (".safetensors",),
             "simple.safetensors:open_safetensors",
             "simple.safetensors:SafetensorsWriter",
+            sees_kind=True,
             is_begin=_is_safetensors,
         ),
         Format(
@@ -263,6 +273,7 @@ def function(format: Format, use: Literal["reader", "writer"], name: str = "") -
         ) from error
 
 
+@cache
 def loaded(place: str) -> Any:
     """What "module:name" is, below penstock.formats."""
     module, _, name = place.partition(":")

@@ -97,11 +97,9 @@ class FileState:
     def described(self, name: str) -> DatasetInfo | None:
         """As info(), or None of a group that is known for one without looking through all names."""
         with self._source.metadata() as source:
-            if _can_be(name) and source.is_group(name):
-                return None
             if not _can_be(name):
                 raise unknown(self.name, name, source.names())
-            return source.info(name)
+            return source.described(name)
 
     def hindrance(self, name: str) -> str:
         """Why the dataset cannot be read here as things are; empty: nothing is known to hinder. Raises as info."""
@@ -338,6 +336,8 @@ def _opened(anew: Callable[[], Any]) -> FileState:
 
 def _can_be(name: str) -> bool:
     """Whether a file may have the name: half characters stand for bytes that are no UTF-8, others for nothing."""
+    if name.isascii():
+        return True
     try:
         name.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import ctypes
 import io
 import os
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
 import h5py
 import numpy as np
-from h5py import h5d, h5f, h5i, h5p
+from h5py import h5d, h5f, h5fd, h5i, h5p
 
 from penstock._files.descriptor import close_read, read_at
 from penstock.formats.model import Shape
@@ -61,9 +62,18 @@ def user_block_of(dataset: h5d.DatasetID) -> int:
     return h5i.get_file_id(dataset).get_create_plist().get_userblock()
 
 
-def begins_the_file(name: str) -> bool:
+@cache
+def _has_descriptors() -> bool:
+    """Whether HDF5 opens files by descriptors of the system here, where its settings name no other way."""
+    return h5p.create(h5p.FILE_ACCESS).get_driver() == h5fd.SEC2
+
+
+def begins_the_file(name: str, file: h5f.FileID | None = None) -> bool:
     """Whether the HDF5 part begins with the file's first byte: HDF5 looks there first, and a user block is empty then.
-    Asking HDF5 takes longer than opening the dataset."""
+    Asking HDF5 takes longer than opening the dataset. `file`: the open one, whose descriptor serves."""
+    if file is not None and _has_descriptors():
+        with suppress(OSError, RuntimeError, ValueError):
+            return read_at(file.get_vfd_handle(), len(_SIGNATURE), 0) == _SIGNATURE
     try:
         descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

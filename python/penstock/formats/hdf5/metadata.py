@@ -69,6 +69,11 @@ class Metadata(Container):
     def _current(self) -> h5f.FileID:
         """The file as HDF5 sees it now. Raises when it is closed or was changed by others."""
 
+    @property
+    def _reading_file(self) -> h5f.FileID | None:
+        """The file, where it is open for reading, and was not replaced since the question came in."""
+        return None
+
     @abstractmethod
     def _watched_bytes(self, file: str) -> int:
         """Size of a file that an answer depends on, which must not change from now on."""
@@ -96,7 +101,9 @@ class Metadata(Container):
         """True: some of the names lie in it. None: they must be looked through to know."""
         if type(self).names is not Metadata.names:  # it hides some
             return None
-        file, path = self._current(), name.strip("/")
+        return self._leads_to_group(self._current(), name.strip("/"))
+
+    def _leads_to_group(self, file: h5f.FileID, path: str) -> bool | None:
         if path in self._stored:
             return None
         dataset = dataset_at(file, path)
@@ -105,6 +112,13 @@ class Metadata(Container):
             return None
         with explained(self.name, names_exist=True):
             return lists_datasets(file, path) or None
+
+    def described(self, name: str) -> DatasetInfo | None:
+        """Whether the file has changed is asked once for both questions."""
+        if type(self).names is not Metadata.names:
+            return super().described(name)
+        file, path = self._current(), name.strip("/")
+        return None if self._leads_to_group(file, path) else self._stored_in(file, path).info
 
     def info(self, name: str) -> DatasetInfo:
         return self.stored(name).info
@@ -168,7 +182,9 @@ class Metadata(Container):
 
     def stored(self, name: str) -> Stored:
         """The dataset as HDF5 describes it, and with the chunks that we make of its layout."""
-        file, name = self._current(), name.strip("/")
+        return self._stored_in(self._current(), name.strip("/"))
+
+    def _stored_in(self, file: h5f.FileID, name: str) -> Stored:
         if name in self._stored:
             self._stored.move_to_end(name)
             return self._stored[name]
@@ -226,7 +242,8 @@ class Metadata(Container):
     def _user_block(self, stored: Stored) -> int:
         home = stored.home
         if home not in self._user_blocks:
-            self._user_blocks[home] = 0 if begins_the_file(home) else user_block_of(stored.dataset)
+            begins = begins_the_file(home, self._reading_file if home == self.name else None)
+            self._user_blocks[home] = 0 if begins else user_block_of(stored.dataset)
         return self._user_blocks[home]
 
     def _described(self, name: str) -> Stored:

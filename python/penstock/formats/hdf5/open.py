@@ -8,6 +8,7 @@ named once for each link in each group, however links run in circles.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -37,6 +38,8 @@ def stamp_of(name: str) -> Stamp:
         found = os.stat(name)  # noqa: PTH116 - a tenth of the time of a Path's
     except OSError as error:
         raise Error.of(error, "open", name, "check the name and its permissions") from error
+    if not stat.S_ISREG(found.st_mode):  # HDF5 would wait for a pipe
+        raise Error(code="not_a_regular_file", operation="open", file=name, cause="it is not a regular file")
     return Stamp(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
 

@@ -46,6 +46,10 @@ class Hdf5(Metadata):
         check_unchanged(self.name, self._stamps[self.name])
         return self._file
 
+    @property
+    def _reading_file(self) -> h5f.FileID | None:
+        return self._file
+
     def _watched_bytes(self, file: str) -> int:
         if file not in self._stamps:
             self._stamps[file] = stamp_of(file)
