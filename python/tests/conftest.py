@@ -35,7 +35,8 @@ for number, answer in ((signal.SIGINT, signal.default_int_handler), (signal.SIGH
 LONG = {
     *("api/test_many_files", "api/test_stuck", "durable/test_faults_writing", "durable/test_interrupts"),
     *("durable/test_power_cuts", "durable/test_signals_at_steps", "hdf5/test_faults", "hdf5/test_fuzz"),
-    *("hdf5/test_kill", "hmatrix/test_command", "netcdf/test_fuzz", "suites/test_hacapk", "zarr/test_fuzz"),
+    *("hdf5/test_kill", "hmatrix/test_command", "native/test_each_write", "netcdf/test_fuzz", "suites/test_hacapk"),
+    "zarr/test_fuzz",
 }
 
 

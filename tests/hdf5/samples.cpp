@@ -4,7 +4,8 @@
 //   hdf5_samples grow FILE OPTION...   a file that grows, and beside it FILE.log with each write, in their order
 //
 // Options of grow, each as NAME=VALUE: steps, at_once (steps that one publish() shows), fields, x (elements of a row),
-// half_entries, netcdf4 (0: plain HDF5), rank, filter (fletcher32), order (published_first: a fault that tests find).
+// half_entries, netcdf4 (0: plain HDF5), rank; shuffle, deflate, fletcher32 (1: fields go through it); published_first
+// (1: a fault that tests are to find).
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "formats/create/check_schema.hpp"
 #include "formats/create/hdf5/growing.hpp"
 #include "formats/create/hdf5/layout.hpp"
 #include "penstock/error.hpp"
@@ -185,33 +187,63 @@ FileSchema sample_schema(const Options& options) {
         NewVariable field{.name = "field" + std::to_string(i), .type = type_of("float32"), .dimensions = {0, 1, 2}};
         for (std::size_t rank = 3; rank < number_of(options, "rank", 3); ++rank) field.dimensions.push_back(rank + 1);
         field.attributes = {text_attribute("units", "K"), number_attribute("_FillValue", -9.9999e30F)};
-        if (options.contains("filter")) field.filters = {{.name = options.at("filter")}};
+        if (number_of(options, "shuffle", 0) != 0) field.filters.push_back({.name = "shuffle"});
+        if (number_of(options, "deflate", 0) != 0) field.filters.push_back({.name = "deflate", .values = {1}});
+        if (number_of(options, "fletcher32", 0) != 0) field.filters.push_back({.name = "fletcher32"});
         schema.variables.push_back(field);
     }
     return schema;
 }
 
-// fletcher32 as HDF5 computes it, of little-endian 16-bit words taken with the first byte as the high one.
+// As HDF5 computes it: of 16-bit words whose first byte is the high one.
 std::uint32_t fletcher32(std::span<const std::byte> bytes) {
     std::uint32_t one = 0, other = 0;
-    for (std::size_t i = 0; i + 1 < bytes.size(); i += 2) {
-        one = (one + (static_cast<std::uint32_t>(bytes[i]) << 8 | static_cast<std::uint32_t>(bytes[i + 1]))) % 65535;
-        other = (other + one) % 65535;
+    for (std::size_t i = 0; i < bytes.size(); i += 2) {
+        const std::uint32_t low = i + 1 < bytes.size() ? static_cast<std::uint32_t>(bytes[i + 1]) : 0;
+        one += static_cast<std::uint32_t>(bytes[i]) << 8 | low;
+        one = (one & 0xFFFF) + (one >> 16);
+        other += one;
+        other = (other & 0xFFFF) + (other >> 16);
     }
     return other << 16 | one;
 }
 
-// Element i of variable v at step s is 1000 s + 10 v + i, in the type of the variable.
-std::vector<std::byte> step_data(const NewVariable& variable, const DataPlace& place, std::uint64_t first) {
-    const bool is_double = variable.type.item_bytes == 8;
-    const std::size_t elements = place.bytes / variable.type.item_bytes;
-    if (is_double) return bytes_of<double>(elements, static_cast<double>(first));
-    std::vector<std::byte> bytes = bytes_of<float>(elements, static_cast<float>(first));
-    if (!variable.filters.empty()) {
-        bytes.resize(place.bytes - 4);
-        const std::uint32_t sum = fletcher32(bytes);
-        bytes.resize(place.bytes);
-        std::memcpy(bytes.data() + bytes.size() - 4, &sum, 4);
+void put_number(std::vector<std::byte>& bytes, std::uint64_t value, unsigned count) {
+    for (unsigned i = 0; i < count; ++i) bytes.push_back(static_cast<std::byte>(value >> (8 * i)));
+}
+
+// A stream of zlib with one block that is not compressed.
+std::vector<std::byte> stored_stream(const std::vector<std::byte>& bytes) {
+    std::vector<std::byte> out;
+    put_number(out, 0x010178, 3);
+    put_number(out, bytes.size(), 2);
+    put_number(out, ~bytes.size(), 2);
+    out.insert(out.end(), bytes.begin(), bytes.end());
+    std::uint32_t one = 1, other = 0;
+    for (const std::byte byte : bytes) {
+        one = (one + static_cast<std::uint32_t>(byte)) % 65521;
+        other = (other + one) % 65521;
+    }
+    for (const std::uint32_t part : {other >> 8, other, one >> 8, one}) put_number(out, part & 0xFF, 1);
+    return out;
+}
+
+std::vector<std::byte> shuffled(const std::vector<std::byte>& bytes, std::size_t item) {
+    std::vector<std::byte> out;
+    for (std::size_t place = 0; place < item; ++place)
+        for (std::size_t i = place; i < bytes.size(); i += item) out.push_back(bytes[i]);
+    return out;
+}
+
+// Element i of variable v at step s is 1000 s + 10 v + i, in the type of the variable, and through its filters.
+std::vector<std::byte> step_data(const NewVariable& variable, std::uint64_t elements, std::uint64_t first) {
+    std::vector<std::byte> bytes = variable.type.item_bytes == 8
+                                       ? bytes_of<double>(elements, static_cast<double>(first))
+                                       : bytes_of<float>(elements, static_cast<float>(first));
+    for (const data::Filter& filter : variable.filters) {
+        if (filter.name == "shuffle") bytes = shuffled(bytes, variable.type.item_bytes);
+        if (filter.name == "deflate") bytes = stored_stream(bytes);
+        if (filter.name == "fletcher32") put_number(bytes, fletcher32(bytes), 4);
     }
     return bytes;
 }
@@ -226,13 +258,18 @@ void grow(const std::string& file, const Options& options) {
     const std::uint64_t steps = number_of(options, "steps", 5), at_once = number_of(options, "at_once", 1);
     sink.published(0);
     for (std::uint64_t step = 0; step < steps; ++step) {
-        const std::vector<DataPlace> places = made->reserve({});
-        const bool is_wrong = options.contains("order");
-        if (is_wrong) made->publish(step + 1);
+        std::vector<std::vector<std::byte>> data;
+        std::vector<std::uint64_t> sizes;
+        for (std::size_t i = 0; i < schema.variables.size(); ++i) {
+            const NewVariable& variable = schema.variables[i];
+            const std::uint64_t bytes = grows(schema, variable) ? step_bytes(schema, variable) : 0;
+            data.push_back(step_data(variable, bytes / variable.type.item_bytes, 1000 * step + 10 * i));
+            sizes.push_back(bytes == 0 ? 0 : data.back().size());
+        }
+        const std::vector<DataPlace> places = made->reserve(sizes);
+        if (options.contains("published_first")) made->publish(step + 1);
         for (std::size_t i = 0; i < places.size(); ++i)
-            if (places[i].bytes != 0)
-                sink.write_data(places[i].offset_bytes,
-                                step_data(schema.variables[i], places[i], 1000 * step + 10 * i));
+            if (places[i].bytes != 0) sink.write_data(places[i].offset_bytes, data[i]);
         if ((step + 1) % at_once != 0 && step + 1 != steps) continue;
         made->publish(step + 1);
         sink.published(step + 1);
