@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import re
 from pathlib import Path
@@ -263,6 +264,25 @@ def test_rows_that_lie_close_together_are_one_read(folder: Path) -> None:
             assert told["formats"]["requested_bytes"] == turn * 4 * 480
             assert told["formats"]["staged_bytes"] == turn * 9 * 480
             assert told["paths"][0]["operations"] == turn
+
+
+def test_many_rows_are_the_same_for_any_number_of_cores(tmp_path: Path) -> None:
+    array = np.random.default_rng(0).random((5000, 256))
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["x"] = array
+    rows = np.random.default_rng(1).integers(0, 5000, 4000)
+    allowed, told = os.sched_getaffinity(0), []
+    for cores in ({min(allowed)}, allowed):
+        os.sched_setaffinity(0, cores)
+        try:
+            with penstock.open(tmp_path / "x.h5", device="host") as file:
+                assert np.array_equal(np.asarray(file["x"][rows]), array[rows])
+                told.append(file.evidence())
+        finally:
+            os.sched_setaffinity(0, allowed)
+    assert told[0] == told[1]
+    assert told[0]["formats"]["requested_bytes"] == 4000 * 2048, "by rows, and not by a plan"
+    assert told[0]["formats"]["batches"] == 1
 
 
 @pytest.mark.parametrize(

@@ -141,6 +141,24 @@ TEST(RowRuns, join_rows_that_continue_each_other_up_to_the_limit) {
     EXPECT_EQ(found.runs[2].memory_offset, 20u) << "in the order of the file";
 }
 
+TEST(RowRuns, are_of_numbers_of_any_size) {
+    const std::int64_t many = std::int64_t{3} << 40;
+    const Layout layout({.shape = {many}, .chunk_shape = {many}, .item_bytes = 1, .cells = {0}, .offsets = {8}});
+    ElementBox row;
+    row.count = {1};
+    for (const std::int64_t large : {std::int64_t{1} << 31, std::int64_t{1} << 32, many - 1}) {
+        const std::vector<std::int64_t> numbers{large, 7, large - 4};
+        RowRuns found;
+        ASSERT_TRUE(find_rows(layout, {row, numbers}, {.run_bytes = 12, .runs_of_a_row = 8}, found));
+        ASSERT_EQ(found.runs.size(), 3u);
+        const std::vector<std::uint64_t> expected{1, 2, 0};
+        for (std::size_t at = 0; at < 3; ++at) {
+            EXPECT_EQ(found.runs[at].memory_offset, expected[at]);
+            EXPECT_EQ(found.runs[at].file_offset, static_cast<std::uint64_t>(numbers[expected[at]]) + 8);
+        }
+    }
+}
+
 TEST(RowRuns, leave_long_and_scattered_rows_to_others) {
     const Layout layout({.shape = {9, 64}, .chunk_shape = {9, 4}, .item_bytes = 1,
                          .cells = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},

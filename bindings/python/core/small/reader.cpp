@@ -166,9 +166,11 @@ class SmallReader {
         Asked box;
         data::Runs runs;
         if (ask(index, layout_, source_.backwards, box)) {
-            if (box.elements > kMostHere / layout_.item_bytes() || !layout_.runs(box.box, runs)) return nb::none();
-            return take_many(box, bytes_of(box),
-                             [&](const File& file, const RowsInto& into) { return read_runs(file, runs.all(), into); });
+            const std::uint64_t most = data::kMostHere / layout_.item_bytes();
+            if (box.elements > most || !layout_.runs(box.box, runs)) return nb::none();
+            return take_many(box, bytes_of(box), [&](const File& file, const data::RunsInto& into) {
+                return data::read_runs(file, runs.all(), into);
+            });
         }
         std::vector<std::int64_t> numbers;
         if (source_.backwards || !ask_rows(index, layout_.extent(0), numbers)) return nb::none();
@@ -179,7 +181,7 @@ class SmallReader {
         rows.box.count[0] = static_cast<std::int64_t>(numbers.size());
         const std::uint64_t bytes = bytes_of_rows(layout_, wanted).value_or(UINT64_MAX);
         if (bytes > kMostListed) return nb::none();
-        return take_many(rows, bytes, [&](const File& file, const RowsInto& into) {
+        return take_many(rows, bytes, [&](const File& file, const data::RunsInto& into) {
             return read_rows(file, layout_, wanted, into);
         });
     }
@@ -189,7 +191,7 @@ class SmallReader {
         const nb::object held = held_file();
         if (held.is_none()) return nb::bool_(false);
         PythonBuffer buffer;
-        RowsRead done;
+        data::RunsRead done;
         if (!move_many(nb::cast<const PythonFile&>(held).file, bytes, move, {&buffer, &done})) return nb::none();
         tally_->add(done);
         return answer(std::move(buffer), asked);
@@ -197,12 +199,12 @@ class SmallReader {
 
     template <typename Move>
     bool move_many(const File& file, std::uint64_t bytes, const Move& move,
-                   std::pair<PythonBuffer*, RowsRead*> made) const {
+                   std::pair<PythonBuffer*, data::RunsRead*> made) const {
         const GilReleased release;
         try {
             if (!watched_.holds()) return false;
             const MemoryView view = fresh(*made.first, bytes);
-            if (!move(file, RowsInto{view, *made.second})) return false;
+            if (!move(file, data::RunsInto{view, *made.second})) return false;
             if (source_.swap_bytes != 0) swap(view);
             return true;
         } catch (const Error&) {

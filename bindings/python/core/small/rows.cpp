@@ -1,31 +1,13 @@
 // See rows.hpp.
 #include "python/core/small/rows.hpp"
 
-#include <sys/resource.h>
-
-#include <algorithm>
 #include <cstring>
-#include <memory>
 #include <string_view>
 
 namespace penstock::python {
 namespace {
 
-constexpr std::size_t kMostRuns = 8;            // of one row; more are worth a queue
-constexpr std::size_t kPortion = 64;            // reads between two looks
-constexpr long kMostWaits = 16;                 // of one portion
-constexpr std::uint64_t kShort = 4 * kKiB;      // rows up to this length are read with their neighbours
-constexpr std::uint64_t kNear = 2 * kKiB;       // bytes between two rows that take no longer than a call
-constexpr std::uint64_t kTogether = 16 * kKiB;  // of one call for several rows
-constexpr std::uint64_t kScratch = 128 * kKiB;
-constexpr std::uint64_t kLooked = 1 * kMiB;  // bytes between two looks
-
-// How often the thread gave its core up, as it does for bytes that are not in the page cache.
-long waits_of_thread() {
-    struct rusage usage {};
-    return ::getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nvcsw : 0;
-}
-
+constexpr std::size_t kMostRuns = 8;  // of one row; more are worth a queue
 class Exported {
   public:
     explicit Exported(nb::handle object)
@@ -84,96 +66,6 @@ bool of_mask(const Py_buffer& view, std::int64_t extent, std::vector<std::int64_
     return true;
 }
 
-// Reads of runs: straight to their place, or several runs by one read through scratch.
-class RunReads {
-  public:
-    RunReads(const File& file, const RowsInto& into) : file_(file), memory_(into.memory), done_(into.done) {}
-
-    bool read(std::span<const data::FileRun> runs) {
-        long waits = waits_of_thread();
-        while (!runs.empty()) {
-            runs = runs.subspan(gather(runs));
-            if (!make(memory_, direct_)) return false;
-            if (!shared_.empty() && !make({scratch_.get(), kScratch, MemoryKind::system}, shared_)) return false;
-            for (const data::RowCopy& copy : copies_) {
-                std::memcpy(place(copy.to), scratch_.get() + copy.from, copy.bytes);
-            }
-            const long now = waits_of_thread();
-            if (now - waits > kMostWaits) return false;
-            waits = now;
-        }
-        return true;
-    }
-
-  private:
-    std::byte* place(std::uint64_t offset) const { return static_cast<std::byte*>(memory_.data) + offset; }
-
-    // How many of the runs one call serves.
-    static std::size_t neighbours(std::span<const data::FileRun> runs) {
-        std::size_t count = 1;
-        const std::uint64_t begin = runs[0].file_offset;
-        for (std::uint64_t end = begin + runs[0].bytes; count < runs.size(); ++count) {
-            const data::FileRun& next = runs[count];
-            if (runs[count - 1].bytes > kShort || next.bytes > kShort || next.file_offset < end) break;
-            if (next.file_offset - end > kNear || next.file_offset + next.bytes - begin > kTogether) break;
-            end = next.file_offset + next.bytes;
-        }
-        return count;
-    }
-
-    // The reads of the next portion. Returns how many runs they serve.
-    std::size_t gather(std::span<const data::FileRun> runs) {
-        direct_.clear();
-        shared_.clear();
-        copies_.clear();
-        std::uint64_t used = 0, straight = 0;
-        std::size_t taken = 0;
-        const auto is_room = [&] {
-            return direct_.size() + shared_.size() < kPortion && used + kTogether <= kScratch && straight < kLooked;
-        };
-        while (taken < runs.size() && is_room()) {
-            const std::span<const data::FileRun> some = runs.subspan(taken, neighbours(runs.subspan(taken)));
-            const data::FileRun& first = some.front();
-            taken += some.size();
-            if (some.size() == 1) {
-                direct_.push_back({nullptr, first.file_offset, place(first.memory_offset), first.bytes});
-                straight += first.bytes;
-                continue;
-            }
-            if (!scratch_) scratch_ = std::make_unique_for_overwrite<std::byte[]>(kScratch);
-            const std::uint64_t bytes = some.back().file_offset + some.back().bytes - first.file_offset;
-            shared_.push_back({nullptr, first.file_offset, scratch_.get() + used, bytes});
-            for (const data::FileRun& one : some) {
-                copies_.push_back({used + one.file_offset - first.file_offset, one.memory_offset, one.bytes});
-            }
-            used += bytes;
-        }
-        done_.staged_bytes += used;
-        done_.scratch_peak_bytes = std::max(done_.scratch_peak_bytes, used);
-        return taken;
-    }
-
-    bool make(const MemoryView& memory, std::span<const Range> ranges) {
-        if (ranges.empty()) return true;
-        const auto made = file_.try_small_reads(memory, ranges);
-        if (!made) return false;
-        done_.operations += made->operations;
-        done_.bytes += made->bytes;
-        done_.seconds += made->seconds;
-        for (const SmallRead& sample : made->samples) {
-            if (done_.samples.size() < SmallTally::kMostSamples) done_.samples.try_emplace(sample.memory.bytes, sample);
-        }
-        return true;
-    }
-
-    const File& file_;
-    MemoryView memory_;
-    RowsRead& done_;
-    std::vector<Range> direct_, shared_;
-    std::vector<data::RowCopy> copies_;  // from scratch to their place
-    std::unique_ptr<std::byte[]> scratch_;
-};
-
 }  // namespace
 
 bool ask_rows(nb::handle index, std::int64_t extent, std::vector<std::int64_t>& numbers) {
@@ -200,27 +92,15 @@ std::optional<std::uint64_t> bytes_of_rows(const data::Layout& layout, const dat
     return bytes;
 }
 
-bool read_runs(const File& file, std::span<const data::FileRun> runs, const RowsInto& into) {
-    std::vector<data::FileRun> pieces;
-    for (const data::FileRun& run : runs) {
-        for (std::uint64_t at = 0; at < run.bytes; at += kSmallReadBytes) {
-            const std::uint64_t bytes = std::min(kSmallReadBytes, run.bytes - at);
-            pieces.push_back({run.file_offset + at, run.memory_offset + at, bytes});
-        }
-    }
-    into.done.requested_bytes = into.memory.bytes;
-    return RunReads(file, into).read(pieces);
-}
-
-bool read_rows(const File& file, const data::Layout& layout, const data::WantedRows& rows, const RowsInto& into) {
+bool read_rows(const File& file, const data::Layout& layout, const data::WantedRows& rows,
+               const data::RunsInto& into) {
     data::RowRuns found;
     if (!data::find_rows(layout, rows, {kSmallReadBytes, kMostRuns}, found)) return false;
-    if (!RunReads(file, into).read(found.runs)) return false;
+    if (!data::read_runs(file, found.runs, into)) return false;
     for (const data::RowCopy& copy : found.copies) {
         auto* const data = static_cast<std::byte*>(into.memory.data);
         std::memcpy(data + copy.to, data + copy.from, copy.bytes);
     }
-    into.done.requested_bytes = into.memory.bytes;
     return true;
 }
 

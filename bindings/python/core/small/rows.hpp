@@ -1,16 +1,12 @@
-// Many rows of one dataset, read by small reads on the calling thread.
-//
-// Rows in the page cache cost a system call and a copy each: a plan and a queue would cost more. Short rows that lie
-// close together cost one call for all, through scratch that stays in the cache of the core. Rows that make the thread
-// wait come from a disk, which is faster when it is asked for many at a time, so reading gives up then. What must stay
-// true: who asked starts a transfer where false is returned, and nothing has happened then that counts.
+// Rows of a dataset that an index of Python names, and reading them by small reads (see data/rows/run_reads.hpp).
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <optional>
 #include <vector>
 
 #include "data/layout/row_runs.hpp"
+#include "data/rows/run_reads.hpp"
 #include "python/core/small/tally.hpp"
 
 namespace penstock::python {
@@ -22,18 +18,8 @@ bool ask_rows(nb::handle index, std::int64_t extent, std::vector<std::int64_t>& 
 // How many bytes all rows have; nothing where the number is none.
 std::optional<std::uint64_t> bytes_of_rows(const data::Layout& layout, const data::WantedRows& rows);
 
-struct RowsInto {
-    MemoryView memory;
-    RowsRead& done;
-};
-
-// Requires: rows of the dataset, and memory of just their bytes that the host reaches. Throws as File::try_small_reads.
-bool read_rows(const File& file, const data::Layout& layout, const data::WantedRows& rows, const RowsInto& into);
-
-// The same for runs of any length, as long as there are few: a box of elements.
-bool read_runs(const File& file, std::span<const data::FileRun> runs, const RowsInto& into);
-
-// Bytes of one request that the calling thread reads by itself. More are worth several threads.
-inline constexpr std::uint64_t kMostHere = 4 * kMiB;
+// Requires: rows of the dataset, and memory of just their bytes that the host reaches. False: a transfer must be made,
+// and nothing has happened that counts. Throws as File::try_small_reads.
+bool read_rows(const File& file, const data::Layout& layout, const data::WantedRows& rows, const data::RunsInto& into);
 
 }  // namespace penstock::python

@@ -14,7 +14,7 @@ void SmallTally::add(const SmallRead& done) {
     if (samples.size() < kMostSamples) samples.try_emplace({done.memory.bytes, done.memory.kind}, done);
 }
 
-void SmallTally::add(const RowsRead& done) {
+void SmallTally::add(const data::RunsRead& done) {
     ++reads;
     requested_bytes += done.requested_bytes;
     operations += done.operations;

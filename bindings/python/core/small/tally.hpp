@@ -6,22 +6,14 @@
 #include <string>
 #include <utility>
 
+#include "data/rows/run_reads.hpp"
 #include "python/core/core.hpp"
 
 namespace penstock::python {
 
-// What one read of many rows did.
-struct RowsRead {
-    std::uint64_t requested_bytes = 0;
-    std::uint64_t operations = 0, bytes = 0;
-    std::uint64_t staged_bytes = 0, scratch_peak_bytes = 0;
-    double seconds = 0;
-    std::map<std::uint64_t, SmallRead> samples;  // one of each size
-};
-
 // Requires: the GIL, for all of it.
 struct SmallTally {
-    static constexpr std::size_t kMostSamples = 64;
+    static constexpr std::size_t kMostSamples = data::RunsRead::kMostSamples;
     bool open = true;  // false: readers of this file answer None
     std::uint64_t requested_bytes = 0;
     std::uint64_t reads = 0, operations = 0, bytes = 0, host_copies_bytes = 0;
@@ -32,7 +24,7 @@ struct SmallTally {
     std::map<std::pair<std::uint64_t, MemoryKind>, SmallRead> samples;  // one of each size and kind, of the first ones
 
     void add(const SmallRead& done);
-    void add(const RowsRead& done);
+    void add(const data::RunsRead& done);
     void add_stream(std::uint64_t bytes);
 };
 

@@ -1,0 +1,204 @@
+// See run_reads.hpp.
+#include "data/rows/run_reads.hpp"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "data/cores/on_cores.hpp"
+
+namespace penstock::data {
+namespace {
+
+constexpr std::size_t kPortion = 64;                // reads between two looks
+constexpr std::uint64_t kLooked = 1 * kMiB;         // bytes between two looks
+constexpr long kMostWaits = 16;                     // of one portion
+constexpr std::uint64_t kShortRun = 4 * kKiB;       // runs up to this length are read with their neighbours
+constexpr std::uint64_t kGap = 2 * kKiB;            // between two runs: to read it takes no longer than a call
+constexpr std::uint64_t kTogether = 16 * kKiB;      // of one call for several runs
+constexpr std::uint64_t kScratch = 128 * kKiB;      // of one thread
+constexpr std::uint64_t kPart = 512 * kKiB;         // that one core reads before it takes the next part
+constexpr std::uint64_t kBytesOfThread = 2 * kMiB;  // 1 to 2 ms of reading; a thread takes 0.1 ms to begin
+
+// How often the thread gave its core up, as it does for bytes that are not in the page cache.
+long waits_of_thread() {
+    struct rusage usage {};
+    return ::getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nvcsw : 0;
+}
+
+struct Copy {
+    std::uint64_t from = 0, to = 0, bytes = 0;  // from scratch to a place in memory
+};
+
+// Reads of runs: straight to their place, or several runs by one read through scratch.
+class RunReads {
+  public:
+    RunReads(const File& file, const MemoryView& memory) : file_(file), memory_(memory) {}
+
+    bool read(std::span<const FileRun> runs, RunsRead& done) {
+        long waits = waits_of_thread();
+        while (!runs.empty()) {
+            runs = runs.subspan(gather(runs, done));
+            if (!make(memory_, direct_, done)) return false;
+            if (!shared_.empty() && !make({scratch_.get(), kScratch, MemoryKind::system}, shared_, done)) return false;
+            for (const Copy& copy : copies_) {
+                std::memcpy(place(copy.to), scratch_.get() + copy.from, copy.bytes);
+            }
+            const long now = waits_of_thread();
+            if (now - waits > kMostWaits) return false;
+            waits = now;
+        }
+        return true;
+    }
+
+  private:
+    std::byte* place(std::uint64_t offset) const { return static_cast<std::byte*>(memory_.data) + offset; }
+
+    // How many of the runs one call serves.
+    static std::size_t neighbours(std::span<const FileRun> runs) {
+        std::size_t count = 1;
+        const std::uint64_t begin = runs[0].file_offset;
+        for (std::uint64_t end = begin + runs[0].bytes; count < runs.size(); ++count) {
+            const FileRun& next = runs[count];
+            if (runs[count - 1].bytes > kShortRun || next.bytes > kShortRun || next.file_offset < end) break;
+            if (next.file_offset - end > kGap || next.file_offset + next.bytes - begin > kTogether) break;
+            end = next.file_offset + next.bytes;
+        }
+        return count;
+    }
+
+    // The reads of the next portion. Returns how many runs they serve.
+    std::size_t gather(std::span<const FileRun> runs, RunsRead& done) {
+        direct_.clear();
+        shared_.clear();
+        copies_.clear();
+        std::uint64_t used = 0, straight = 0;
+        std::size_t taken = 0;
+        const auto is_room = [&] {
+            return direct_.size() + shared_.size() < kPortion && used + kTogether <= kScratch && straight < kLooked;
+        };
+        while (taken < runs.size() && is_room()) {
+            const std::span<const FileRun> some = runs.subspan(taken, neighbours(runs.subspan(taken)));
+            const FileRun& first = some.front();
+            taken += some.size();
+            if (some.size() == 1) {
+                direct_.push_back({nullptr, first.file_offset, place(first.memory_offset), first.bytes});
+                straight += first.bytes;
+                continue;
+            }
+            if (!scratch_) scratch_ = std::make_unique_for_overwrite<std::byte[]>(kScratch);
+            const std::uint64_t bytes = some.back().file_offset + some.back().bytes - first.file_offset;
+            shared_.push_back({nullptr, first.file_offset, scratch_.get() + used, bytes});
+            for (const FileRun& one : some) {
+                copies_.push_back({used + one.file_offset - first.file_offset, one.memory_offset, one.bytes});
+            }
+            used += bytes;
+        }
+        done.staged_bytes += used;
+        done.scratch_peak_bytes = std::max(done.scratch_peak_bytes, used);
+        return taken;
+    }
+
+    bool make(const MemoryView& memory, std::span<const Range> ranges, RunsRead& done) {
+        if (ranges.empty()) return true;
+        const auto made = file_.try_small_reads(memory, ranges);
+        if (!made) return false;
+        done.operations += made->operations;
+        done.bytes += made->bytes;
+        done.seconds += made->seconds;
+        for (const SmallRead& sample : made->samples) {
+            if (done.samples.size() < RunsRead::kMostSamples) done.samples.try_emplace(sample.memory.bytes, sample);
+        }
+        return true;
+    }
+
+    const File& file_;
+    MemoryView memory_;
+    std::vector<Range> direct_, shared_;
+    std::vector<Copy> copies_;  // from scratch to their place
+    std::unique_ptr<std::byte[]> scratch_;
+};
+
+// No run is longer than a small read.
+std::vector<FileRun> pieces_of(std::span<const FileRun> runs) {
+    std::vector<FileRun> pieces;
+    pieces.reserve(runs.size());
+    for (const FileRun& run : runs) {
+        for (std::uint64_t at = 0; at < run.bytes; at += kSmallReadBytes) {
+            pieces.push_back({run.file_offset + at, run.memory_offset + at, std::min(kSmallReadBytes, run.bytes - at)});
+        }
+    }
+    return pieces;
+}
+
+std::uint64_t bytes_of(std::span<const FileRun> runs) {
+    std::uint64_t bytes = 0;
+    for (const FileRun& run : runs) bytes += run.bytes;
+    return bytes;
+}
+
+// The same parts whatever the number of threads, so that counts do not depend on it.
+std::vector<std::span<const FileRun>> parts_of(std::span<const FileRun> runs) {
+    std::vector<std::span<const FileRun>> parts;
+    while (!runs.empty()) {
+        std::size_t count = 0;
+        for (std::uint64_t bytes = 0; count < runs.size() && bytes < kPart; ++count) bytes += runs[count].bytes;
+        parts.push_back(runs.first(count));
+        runs = runs.subspan(count);
+    }
+    return parts;
+}
+
+class PartReader final : public ItemWorker {
+  public:
+    PartReader(const File& file, const MemoryView& memory, std::span<const std::span<const FileRun>> parts,
+               std::span<RunsRead> done)
+        : reads_(file, memory), parts_(parts), done_(done) {}
+
+    std::string take(std::size_t item) override {
+        return reads_.read(parts_[item], done_[item]) ? std::string() : "a transfer has to read it";
+    }
+
+  private:
+    RunReads reads_;
+    std::span<const std::span<const FileRun>> parts_;
+    std::span<RunsRead> done_;  // each is of one part, so of one thread
+};
+
+void add(const RunsRead& part, RunsRead& sum) {
+    sum.operations += part.operations;
+    sum.bytes += part.bytes;
+    sum.staged_bytes += part.staged_bytes;
+    sum.scratch_peak_bytes = std::max(sum.scratch_peak_bytes, part.scratch_peak_bytes);
+    for (const auto& [size, sample] : part.samples) {
+        if (sum.samples.size() < RunsRead::kMostSamples) sum.samples.try_emplace(size, sample);
+    }
+}
+
+bool read_on_cores(const File& file, std::span<const FileRun> runs, const RunsInto& into) {
+    const Clock::time_point began = Clock::now();
+    const std::vector<std::span<const FileRun>> parts = parts_of(runs);
+    std::vector<RunsRead> done(parts.size());
+    const auto make = [&] { return std::make_unique<PartReader>(file, into.memory, parts, done); };
+    const CoreResult result = on_cores({parts.size(), kPart, kBytesOfThread}, make, {.threads = into.threads});
+    if (result.done != parts.size()) return false;
+    for (const RunsRead& part : done) add(part, into.done);
+    into.done.seconds = std::chrono::duration<double>(Clock::now() - began).count();
+    return true;
+}
+
+}  // namespace
+
+bool read_runs(const File& file, std::span<const FileRun> runs, const RunsInto& into) {
+    const auto is_long = [](const FileRun& run) { return run.bytes > kSmallReadBytes; };
+    std::vector<FileRun> pieces;
+    if (std::any_of(runs.begin(), runs.end(), is_long)) runs = pieces = pieces_of(runs);
+    into.done.requested_bytes = into.memory.bytes;
+    if (bytes_of(runs) >= kMostHere) return read_on_cores(file, runs, into);
+    return RunReads(file, into.memory).read(runs, into.done);
+}
+
+}  // namespace penstock::data

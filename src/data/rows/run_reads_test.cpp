@@ -1,0 +1,93 @@
+// Many runs of a file, by any number of threads: the same bytes and counts, and nothing that counts where one fails.
+// Several callers read beside each other, for the thread sanitizer.
+#include "data/rows/run_reads.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "context/test_files.hpp"
+
+namespace penstock::data {
+namespace {
+
+constexpr std::uint64_t kRow = 2 * kKiB, kRows = 6000;
+
+class RunReadsTest : public ::testing::Test {
+  protected:
+    RunReadsTest() : bytes_(test::stamped(kRows * kRow)) {
+        test::write_file(directory_.file("data"), bytes_);
+        file_ = context_.open(directory_.file("data"));
+    }
+
+    // Rows in an order of their own, most of them alone, some with their neighbour.
+    static std::vector<FileRun> runs() {
+        std::vector<FileRun> found;
+        for (std::uint64_t to = 0; to < kRows / 2; ++to) found.push_back({to * 4219 % kRows * kRow, to * kRow, kRow});
+        return found;
+    }
+    std::string told(std::span<const FileRun> runs, unsigned threads) {
+        const Buffer memory = context_.allocate(kRows / 2 * kRow, MemoryKind::system);
+        std::memset(memory.data(), 0xee, memory.bytes());
+        RunsRead done;
+        if (!read_runs(file_, runs, {memory.view(), done, threads})) return "no";
+        for (const FileRun& run : runs) {
+            const auto* const here = static_cast<const std::byte*>(memory.data()) + run.memory_offset;
+            if (std::memcmp(here, bytes_.data() + run.file_offset, run.bytes) != 0) return "wrong bytes";
+        }
+        std::string text = std::to_string(done.requested_bytes) + " " + std::to_string(done.operations) + " " +
+                           std::to_string(done.bytes) + " " + std::to_string(done.staged_bytes) + " " +
+                           std::to_string(done.scratch_peak_bytes);
+        for (const auto& [size, sample] : done.samples) {
+            text += " " + std::to_string(size) + "@" + std::to_string(sample.offset_bytes);
+        }
+        return done.seconds > 0 ? text : "no time";
+    }
+
+    test::TempDirectory directory_;
+    std::vector<unsigned char> bytes_;
+    Context context_{{.device = "host"}};
+    File file_;
+};
+
+TEST_F(RunReadsTest, bytes_and_counts_do_not_depend_on_the_number_of_threads) {
+    const std::vector<FileRun> all = runs();
+    const std::string one = told(all, 1);
+    EXPECT_NE(one, "no");
+    EXPECT_NE(one, "wrong bytes");
+    for (const unsigned threads : {2u, 3u, 16u, 0u}) EXPECT_EQ(told(all, threads), one) << threads;
+}
+
+TEST_F(RunReadsTest, one_run_may_be_longer_than_a_small_read) {
+    const FileRun whole{kRow, 0, kRows / 2 * kRow - 1};
+    const std::string one = told({&whole, 1}, 1);
+    EXPECT_NE(one, "no");
+    EXPECT_EQ(told({&whole, 1}, 4), one);
+}
+
+TEST_F(RunReadsTest, nothing_counts_where_one_thread_cannot_read) {
+    std::vector<FileRun> all = runs();
+    all[all.size() - 7].file_offset = kRows * kRow - 1;
+    for (const unsigned threads : {1u, 4u}) {
+        const Buffer memory = context_.allocate(kRows / 2 * kRow, MemoryKind::system);
+        RunsRead done;
+        EXPECT_FALSE(read_runs(file_, all, {memory.view(), done, threads}));
+        EXPECT_EQ(done.operations, 0u);
+        EXPECT_EQ(done.bytes, 0u);
+    }
+}
+
+TEST_F(RunReadsTest, of_several_callers_go_on_side_by_side) {
+    const std::vector<FileRun> all = runs();
+    const std::string one = told(all, 1);
+    std::vector<std::string> found(3);
+    std::vector<std::thread> callers;
+    for (std::string& mine : found) callers.emplace_back([&] { mine = told(all, 2); });
+    for (std::thread& caller : callers) caller.join();
+    for (const std::string& mine : found) EXPECT_EQ(mine, one);
+}
+
+}  // namespace
+}  // namespace penstock::data
