@@ -21,6 +21,7 @@ from penstock.formats.group import Group
 from penstock.formats.model import NewDataset
 from penstock.formats.packing import compression
 from penstock.formats.packing.one_chunk import may_be_one
+from penstock.formats.packing.texts import TEXT
 from penstock.formats.pending import Pending
 from penstock.formats.reading.target import stream_handle
 from penstock.formats.state import FileState
@@ -97,6 +98,7 @@ class DataFile(Group):
         if not self._file.kind.has_shards and any(one.shard_shape is not None for one in new):
             raise TypeError(f"shard_shape is for Zarr; {self.format} has no shards")
         self._need_compression(new)
+        self._need_text(new)
         self._file.create(new)
         return {name: Dataset(self._file, name) for name in datasets}
 
@@ -127,9 +129,11 @@ class DataFile(Group):
     ) -> Pending[Outcome]:
         handle = stream_handle(stream)
         targets = values_of(values, handle)
-        layouts = {name: _fitting(layout or {}, one.shape) for name, one in targets.items()}
+        shapes = {name: () if one.dtype == TEXT else one.shape for name, one in targets.items()}
+        layouts = {name: _fitting(layout or {}, shape) for name, shape in shapes.items()}
         new = [_new_dataset(name, one.shape, one.dtype.native, layouts[name]) for name, one in targets.items()]
         self._need_compression(new)
+        self._need_text(new)
         return self._file.start_new(new, list(targets.values()), (handle, options), background=background)
 
     def _write_new(self, values: Mapping[str, Any], layout: LayoutOptions, options: Mapping[str, Any]) -> Outcome:
@@ -144,6 +148,17 @@ class DataFile(Group):
     def _need_compression(self, new: Sequence[NewDataset]) -> None:
         if not self._file.kind.has_compression and any(one.compression is not None for one in new):
             raise TypeError(f"compression is for HDF5, netCDF-4 and Zarr; {self.format} has none")
+
+    def _need_text(self, new: Sequence[NewDataset]) -> None:
+        for one in new if not self._file.kind.writes_text else ():
+            if one.dtype == TEXT:
+                raise TypeError(
+                    f"dataset {one.name!r}: {self.format} has no text of variable length; HDF5, netCDF-4 and Zarr have"
+                )
+        for one in new:
+            if one.dtype == TEXT and one.compression is not None:
+                cause = "text of variable length is not compressed: leave compression out"
+                raise TypeError(f"dataset {one.name!r}: {cause}")
 
     # -- the end
 
@@ -183,7 +198,7 @@ def _new_dataset(name: str, shape: Sequence[int], dtype: Any, layout: Mapping[st
         raise TypeError(f"dataset {name!r}: there is no {unknown[0]}=; {there}")
     try:
         extents = tuple(operator.index(extent) for extent in shape)
-        kind = DType.of(dtype)
+        kind = TEXT if dtype is str or dtype == TEXT else DType.of(dtype)
     except TypeError as error:
         raise TypeError(f"dataset {name!r}: {error}") from error
     return compression.checked(NewDataset(name, extents, kind, **(layout or {})).checked())

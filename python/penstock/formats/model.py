@@ -284,6 +284,10 @@ class Writer(Container):
         """Gives encoded chunks a place, by their first elements (int64 [n, ndim]) and bytes, in order."""
         raise AssertionError(f"{self.format} encodes nothing")
 
+    def write_values(self, name: str, box: Box, values: np.ndarray) -> None:
+        """Writes Python objects, by the format's library, of datasets whose elements have no fixed size."""
+        raise AssertionError(f"{self.format} has only elements of a fixed size")
+
     def takes_one(self, name: str, origin: Shape) -> bool:
         """Whether the chunk that begins there goes through filters, and place_one() gives it its first place."""
         return False
@@ -356,6 +360,7 @@ class Format:
     has_groups: bool = True  # else a slash is a character of a name
     has_shards: bool = False  # chunks may share a file
     has_compression: bool = False  # chunks may be compressed
+    writes_text: bool = False  # of variable length
     always_grows: bool = False  # any dimension of any dataset can
     has_text: bool = False  # elements of raw bytes are characters
     fill_mark: str = ""  # "module:function" that gives the value which marks what is missing, as xarray wants it

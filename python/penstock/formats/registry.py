@@ -53,6 +53,7 @@ FORMATS: dict[str, Format] = {
             starts=_HDF5_STARTS,
             library="HDF5",
             keeps_bytes=True,
+            writes_text=True,
         ),
         Format(
             "netcdf4",
@@ -65,6 +66,7 @@ FORMATS: dict[str, Format] = {
             starts=_HDF5_STARTS,
             library="HDF5",
             keeps_bytes=True,
+            writes_text=True,
             has_text=True,
         ),
         Format(
@@ -105,6 +107,7 @@ FORMATS: dict[str, Format] = {
             has_shards=True,
             has_compression=True,
             always_grows=True,
+            writes_text=True,
             fill_mark="zarr.fill:fill_mark",
         ),
         Format("raw", (), "simple.raw:open_raw", "simple.raw:RawWriter", single=True, needs_dtype=True),

@@ -20,6 +20,7 @@ from penstock.formats.attributes import Attributes, Write, need_utf8
 from penstock.formats.faults import incomplete, refused, unknown
 from penstock.formats.model import ChunkTable, DatasetInfo, Extent, NewDataset, Places, Writer
 from penstock.formats.packing.one_chunk import ChunkSums, ChunkWrites, Done, UnderWay
+from penstock.formats.packing.texts import Texts, is_written, write_all
 from penstock.formats.pending import Pending
 from penstock.formats.reading import objects, rows, small
 from penstock.formats.reading.decoding import check_choice
@@ -218,7 +219,7 @@ class FileState:
     def start_new(
         self,
         new: Sequence[NewDataset],
-        targets: Sequence[Target],
+        targets: Sequence[Target | Texts],
         how: tuple[int | None, Mapping[str, Any]],
         *,
         background: bool = True,
@@ -230,21 +231,26 @@ class FileState:
             infos = [writer.info(one.name) for one in new]
             shapes = [Selection.all_of(user_shape(info)) for info in infos]
             requests = [Request(*each) for each in zip(infos, shapes, targets, strict=True)]
-            pairs = zip(requests, tables, strict=True)
+            pairs = [pair for pair in zip(requests, tables, strict=True) if not is_written(pair[0].info)]
+            requests, texts = [one for one, _ in pairs], [one for one in requests if is_written(one.info)]
             ways = [way_of(writer, one, table, self._place) for one, table in pairs]
             job = write_job(self._mover, requests, ways, handle)
+            job.plan.notes += write_all(writer, texts)
         return self._start(job, options, lambda outcome: outcome, background)
 
     def start_write(
         self, requests: Sequence[Request], stream: Any, options: Mapping[str, Any], *, background: bool = True
     ) -> Pending[Any]:
         handle = stream_handle(stream)
+        texts = [one for one in requests if is_written(one.info)]
+        requests = [one for one in requests if not is_written(one.info)]
         with self._source.writer() as writer:
             ways = [way_of(writer, one, None, self._place) for one in requests]
             for one, way in zip(requests, ways, strict=True):
                 if way.table is not None:
                     self._need_own(writer, one.info.name, way.table.files)
             job = write_job(self._mover, requests, ways, handle)
+            job.plan.notes += write_all(writer, texts)
         return self._start(job, options, lambda outcome: outcome, background)
 
     def write_chunk(self, name: str, index: Any, value: Any) -> Done | None:

@@ -17,6 +17,7 @@ from penstock.formats.faults import refused, unsupported
 from penstock.formats.model import ChunkTable, DatasetInfo, Filter, Writer
 from penstock.formats.packing.compression import is_whole
 from penstock.formats.packing.encoding import Place, encoding_of
+from penstock.formats.packing.texts import Texts, is_written, text_for, texts_of
 from penstock.formats.reading import picked
 from penstock.formats.reading.execution import Job
 from penstock.formats.reading.mover import Mover
@@ -26,8 +27,11 @@ from penstock.formats.reading.request import Request, is_one_range, ordered_afte
 from penstock.formats.reading.target import Target, target_of
 
 
-def value_of(value: Any, stream: int | None = None) -> Target:
-    """A value to write: an array of any library; numbers and lists of numbers become one of NumPy."""
+def value_of(value: Any, stream: int | None = None) -> Target | Texts:
+    """A value to write: an array of any library; numbers and lists of numbers become one of NumPy, text too."""
+    texts = texts_of(value)
+    if texts is not None:
+        return texts
     if isinstance(value, (bool, int, float, complex, list, tuple)):
         import numpy as np
 
@@ -44,7 +48,7 @@ def value_of(value: Any, stream: int | None = None) -> Target:
         return target_of(np.asarray(value), stream)  # NumPy scalars, pandas and xarray objects
 
 
-def values_of(values: Mapping[str, Any], stream: int | None = None) -> dict[str, Target]:
+def values_of(values: Mapping[str, Any], stream: int | None = None) -> dict[str, Target | Texts]:
     """value_of each; errors begin with its name."""
     targets = {}
     for name, value in values.items():
@@ -95,7 +99,7 @@ def write_job(mover: Mover, requests: Sequence[Request], ways: Sequence[Way], st
     plan, targets = BatchPlan(writes=True), []
     numbers: dict[int, int] = {}  # of targets, by memory: parts of one buffer go in one transfer
     for request, (table, filters, place) in zip(requests, ways, strict=True):
-        value = _checked(mover, request, value_of(request.out, stream))
+        value = _checked(mover, request, _plain(value_of(request.out, stream), request.info))
         one = _relative(request, value)
         if not one.bytes:
             continue
@@ -123,6 +127,12 @@ def _relative(one: Request, value: Target) -> Request:
     return one._replace(info=replace(one.info, dtype=replace(one.info.dtype, big_endian=reversed)))
 
 
+def _plain(value: Target | Texts, info: DatasetInfo) -> Target:
+    if isinstance(value, Texts):
+        raise TypeError(f"the value has elements of {value.dtype}, dataset {info.name!r} of {info.dtype}")
+    return value
+
+
 def _checked(mover: Mover, one: Request, value: Target) -> Target:
     check_kind(mover, one.info, value)
     if value.shape != one.selection.shape:
@@ -131,7 +141,7 @@ def _checked(mover: Mover, one: Request, value: Target) -> Target:
     return value
 
 
-def appended(info: DatasetInfo, value: Target) -> Selection:
+def appended(info: DatasetInfo, value: Target | Texts) -> Selection:
     """The new rows that a value makes: one, or as many as its first dimension says."""
     if info.order != "C" or not info.ndim:
         raise TypeError(f"dataset {info.name!r} has no first dimension that grows")
@@ -143,8 +153,12 @@ def appended(info: DatasetInfo, value: Target) -> Selection:
     return Selection((info.shape[0], *rest), counts, (1,) * info.ndim, (row, *(False for _ in rest)))
 
 
-def check_kind(mover: Mover, info: DatasetInfo, value: Target) -> None:
+def check_kind(mover: Mover, info: DatasetInfo, value: Target | Texts) -> None:
     """Type and device of a value."""
+    if is_written(info):
+        text_for(info, value)
+        return
+    value = _plain(value, info)
     if info.conversion:
         advice = "write it anew, or with the format's own library"
         cause = f"{info.conversion}, and Penstock writes plain bytes"

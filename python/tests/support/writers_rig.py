@@ -88,7 +88,9 @@ def by_h5py(path: Path) -> int:
     import h5py
 
     with h5py.File(path, "r") as file:
-        return version_of(file["x"][...])
+        version = version_of(file["x"][...])
+        assert "text" not in file or set(file["text"].asstr()[...]) == {f"version {version}"}
+        return version
 
 
 def by_netcdf(path: Path) -> int:
@@ -166,6 +168,13 @@ def made_chunk_by_chunk(path: Path, version: int, durable: bool) -> None:
             one[start : start + COUNT // 4] = data[start : start + COUNT // 4]
 
 
+def made_of_text(path: Path, version: int, durable: bool) -> None:
+    """Text of variable length, which the format's library writes, beside numbers."""
+    with ps.create(path, device="host", durable=durable) as file:
+        file["x"] = values(version)
+        file["text"] = [f"version {version}"] * 50
+
+
 def append(**layout: Any) -> Callable[[Path, int, bool], None]:
     def write(path: Path, version: int, durable: bool) -> None:
         new = rows(version)
@@ -202,6 +211,9 @@ WRITERS = {
     "zarr-parts": Writer("y.zarr", made_in_parts, by_zarr),
     "h5-packed": Writer("z.h5", save(False, **PACKED), by_h5py),
     "h5-packed-chunks": Writer("c.h5", made_chunk_by_chunk, by_h5py),
+    "h5-text": Writer("t.h5", made_of_text, by_h5py),
+    "nc4-text": Writer("t.nc4", made_of_text, by_netcdf),
+    "zarr-text": Writer("t.zarr", made_of_text, by_zarr),
     "nc4-packed": Writer("z.nc4", save(False, **PACKED), by_netcdf),
     "zarr-packed": Writer("z.zarr", save(False, **PACKED), by_zarr),
     "h5-append": Writer("a.h5", append(**CHUNKED), steps_by_h5py, appends=True),

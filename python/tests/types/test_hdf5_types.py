@@ -263,9 +263,10 @@ def test_what_is_no_plain_bytes_is_not_written_and_grows_nothing(tmp_path: Path)
         for work in (
             lambda: ours["odd"].append(np.zeros(2, "i2")),
             lambda: ours["odd"].write(np.zeros(2, "i2")),
-            lambda: ours["names"].write(np.zeros(2, "V8")),
+            lambda: ours["names"].write(["c", "d"]),
+            lambda: ours["names"].append("c"),
         ):
-            with pytest.raises(ps.Error, match="x.h5.*(plain bytes; write it anew|have no fixed size)"):
+            with pytest.raises(ps.Error, match="x.h5.*(plain bytes; write it anew|to new files only)"):
                 work()
         assert ours["odd"].shape == (2,) and ours["names"][...].tolist() == ["a", "b"]
 

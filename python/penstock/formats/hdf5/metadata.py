@@ -352,6 +352,11 @@ def _rows(files: tuple[str, ...], ndim: int, rows: tuple[tuple[int, int, bool], 
     )
 
 
+def no_rows(ndim: int) -> ChunkTable:
+    """The table of a dataset whose elements HDF5 places itself."""
+    return _rows((), ndim, ())
+
+
 def _check_ends(table: ChunkTable, name: str, sizes: list[int]) -> None:
     """An extent beyond the end of its file is refused, with the dataset's name."""
     if not len(table.bytes):

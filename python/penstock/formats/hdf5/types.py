@@ -196,6 +196,8 @@ def stored_type(dtype: DType) -> h5t.TypeID:
         return _small_float(dtype)
     if dtype.kind in "Mm":
         return h5t.py_create(h5py.opaque_dtype(dtype.dtype), logical=True)
+    if dtype == DType.objects("text"):
+        return h5t.py_create(h5py.string_dtype(), logical=True)
     if dtype.kind == "U":
         raise TypeError(f"HDF5 has no type for {dtype}; {dtype.bytes_view} has the same bytes as numbers")
     return h5t.py_create(dtype.dtype, logical=True)

@@ -103,6 +103,15 @@ def _field(name: str, plain: np.dtype[Any], offset: int) -> Field:
     return Field(name, _named(base), offset, tuple(shape))
 
 
+def write_values(dataset: h5d.DatasetID, how: Converted, box: Box, values: np.ndarray[Any, Any]) -> None:
+    """Python objects to a box. HDF5 puts what has no fixed size into heaps of the file."""
+    space, counts = dataset.get_space(), values.shape
+    if counts:
+        space.select_hyperslab(box.start, counts)
+    memory = h5s.create_simple(counts) if counts else h5s.create(h5s.SCALAR)
+    dataset.write(memory, space, np.ascontiguousarray(values.astype(how.plain)).reshape(counts), how.memory)
+
+
 def read_values(dataset: h5d.DatasetID, how: Converted, box: Box, file_bytes: int) -> np.ndarray[Any, Any]:
     """The box as Python objects. `file_bytes`: of the file, of which they cannot be many times more."""
     counts = tuple(high - low for low, high in zip(box.start, box.stop, strict=True))

@@ -13,11 +13,10 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from math import prod
 from typing import Any
 
 import numpy as np
-from h5py import h5d, h5f, h5g, h5o, h5p, h5s
+from h5py import h5d, h5f, h5g, h5o, h5p
 
 from penstock._error import Error
 from penstock.formats.faults import refused, unsupported
@@ -27,7 +26,6 @@ from penstock.formats.hdf5.changing.late import LateChunks
 from penstock.formats.hdf5.changing.place import (
     Growth,
     cell_of,
-    default_chunk,
     grid_of,
     place_chunks,
     place_encoded,
@@ -35,18 +33,18 @@ from penstock.formats.hdf5.changing.place import (
 )
 from penstock.formats.hdf5.changing.session import NAME, Session, creation_list, group_list, shape_object
 from penstock.formats.hdf5.faults import cause_of
-from penstock.formats.hdf5.filters import encoder_of, set_filters
+from penstock.formats.hdf5.filters import encoder_of
 from penstock.formats.hdf5.index import ChunkIndex, no_chunks
-from penstock.formats.hdf5.metadata import Metadata
+from penstock.formats.hdf5.layout import lay_out, need_possible, space_of
+from penstock.formats.hdf5.metadata import Metadata, no_rows
 from penstock.formats.hdf5.open import explained, name_bytes
 from penstock.formats.hdf5.stored import Stored
 from penstock.formats.hdf5.types import stored_type
+from penstock.formats.hdf5.values import write_values
 from penstock.formats.model import Box, ChunkTable, DatasetInfo, Filter, NewDataset, Places, Shape, Writer
 from penstock.formats.new_file import NewFile, need_named
-from penstock.formats.packing.compression import chunk_of
 
 PAGE_BYTES = 4096
-_MOST_CHUNK_BYTES = (1 << 32) - 1  # in the versions of the file format that all readers know
 
 
 def create(name: str | os.PathLike[str], *, page_bytes: int = PAGE_BYTES, many_members: bool = False) -> Hdf5Writer:
@@ -98,20 +96,24 @@ class Hdf5Writer(Metadata, Writer):
             self._create(one)
         with self._all_or_nothing():
             self._session.reserve()
-        return [self.table(one.name, Box((0,) * len(one.shape), one.shape)) for one in datasets]
+        whole = [(one, Box((0,) * len(one.shape), one.shape)) for one in datasets]
+        return [no_rows(len(one.shape)) if one.dtype.host_only else self.table(one.name, box) for one, box in whole]
 
     def extend(self, name: str, shape: Shape) -> ChunkTable:
         stored, shape = self.readable(name), tuple(int(extent) for extent in shape)
         info, name = stored.info, stored.info.name
         self._check_growth(info, stored.home, shape)
         before = info.shape[: stored.rank]
-        index = self._index(stored)
+        self._need_unseen(stored)
+        index = None if info.dtype.host_only else self._index(stored)
         try:
             stored.dataset.set_extent(shape[: stored.rank])
         except (OSError, RuntimeError, ValueError) as error:
             raise refused(self.name, cause_of(error), dataset=name) from error
         stored = replace(stored, info=replace(info, shape=shape))
         self._stored[name] = stored
+        if info.dtype.host_only:  # HDF5 places its chunks itself
+            return no_rows(len(shape))
         with self._all_or_nothing():
             if not self._grows_by_packed(stored, before):
                 self._keep_index(name, place_chunks(self._session, Growth(stored, before), index))
@@ -137,6 +139,24 @@ class Hdf5Writer(Metadata, Writer):
             offsets, index = place_encoded(self._session, stored, index, origin[:, : stored.rank], sizes)
             self._keep_index(stored.info.name, index)
         return Places((self._session.path,), np.zeros(len(offsets), np.int64), offsets)
+
+    def write_values(self, name: str, box: Box, values: np.ndarray) -> None:
+        """HDF5 writes them to the overlay, so they are in memory until the file is published."""
+        stored = self.readable(name)
+        assert stored.how is not None
+        self._need_unseen(stored)
+        with self._all_or_nothing():
+            write_values(stored.dataset, stored.how, box, values)
+
+    def _need_unseen(self, stored: Stored) -> None:
+        """Error of text in a file that has its name: HDF5 would change heaps that readers of it use."""
+        if stored.info.dtype.host_only:
+            self._need_new(stored.info.name)
+
+    def _need_new(self, name: str) -> None:
+        if self._new is None:
+            cause = "text of variable length is written to new files only"
+            raise unsupported(self.name, cause, "add it with the format's own library, or write a new file", name)
 
     def takes_one(self, name: str, origin: Shape) -> bool:
         stored = self.readable(name)
@@ -325,13 +345,13 @@ class Hdf5Writer(Metadata, Writer):
         self._check_new(new, name)
         parent, leaf = self._group(name)
         try:
-            space = _space(new)
+            space = space_of(new)
             dataset = h5d.create(parent, name_bytes(leaf), stored_type(new.dtype), space, self._creation(new))
         except (OSError, RuntimeError, ValueError, TypeError) as error:
             raise refused(self.name, cause_of(error), dataset=name) from error
         self._in_place.note_addition(self._session, name)
         self._decorate(dataset, new)
-        if dataset.get_create_plist().get_layout() == h5d.CHUNKED:
+        if not new.dtype.host_only and dataset.get_create_plist().get_layout() == h5d.CHUNKED:
             stored = self.stored(name)
             empty = no_chunks((0,) * len(new.shape), stored.info.chunk_shape)
             if new.compression is not None:
@@ -352,40 +372,15 @@ class Hdf5Writer(Metadata, Writer):
 
     def _check_new(self, new: NewDataset, name: str) -> None:
         self._check_name(name)
-        if new.resizable is not None and len(new.resizable) != len(new.shape):
-            raise refused(self.name, f"resizable {new.resizable} does not fit shape {new.shape}", "", name)
-        sides = zip(new.chunk_shape or (), new.resizable or new.shape, strict=False)
-        size_bytes = prod(size if most is None else min(size, most) for size, most in sides) * new.dtype.itemsize
-        if new.chunk_shape is not None and size_bytes > _MOST_CHUNK_BYTES:
-            cause = (
-                f"a chunk of shape {tuple(new.chunk_shape)} has {size_bytes} bytes, and HDF5 has none of 4 GiB or more"
-            )
-            raise refused(self.name, cause, "give a smaller chunk_shape", name)
-        if (new.resizable is not None or new.chunk_shape is not None) and not new.shape:
-            raise refused(self.name, "a dataset without dimensions has no chunks and does not grow", "", name)
+        if new.dtype.host_only:
+            self._need_new(name)
+        need_possible(self.name, new, name)
 
     def _creation(self, new: NewDataset) -> h5p.PropDCID:
         create = h5p.create(h5p.DATASET_CREATE)
         shape_object(create, self.ordered)
         self._set_fill(create, new)
-        chunk = new.chunk_shape
-        if new.compression is not None and 0 in (new.resizable or new.shape):
-            new, chunk = replace(new, compression=None), None  # HDF5 has no chunks where there is never an element
-        if chunk is None and new.compression is not None:
-            chunk = chunk_of(new)
-        if chunk is None and new.resizable is not None:
-            chunk = default_chunk(new.shape, new.resizable, new.dtype.itemsize, PAGE_BYTES)
-        if chunk is None:
-            create.set_layout(h5d.CONTIGUOUS)
-            create.set_alloc_time(h5d.ALLOC_TIME_EARLY)
-            create.set_fill_time(h5d.FILL_TIME_NEVER)
-        else:
-            most = new.resizable or new.shape  # beyond a fixed end HDF5 wants no chunk
-            create.set_chunk(
-                tuple(size if end is None else max(1, min(size, end)) for size, end in zip(chunk, most, strict=True))
-            )
-            set_filters(create, new)
-            create.set_alloc_time(h5d.ALLOC_TIME_INCR)  # each chunk gets its space from us, when it is wanted
+        lay_out(create, new, PAGE_BYTES)
         return create
 
     def _set_fill(self, create: h5p.PropDCID, new: NewDataset) -> None:
@@ -410,11 +405,3 @@ class Hdf5Writer(Metadata, Writer):
             return h5g.create(at, name_bytes(part), gcpl=group_list(self.ordered, self._many_members))
         except (OSError, RuntimeError, ValueError) as error:  # there is a link that leads nowhere in this file
             raise refused(self.name, f"group {part!r} cannot be made: {cause_of(error)}", "", name) from error
-
-
-def _space(new: NewDataset) -> h5s.SpaceID:
-    if not new.shape:
-        return h5s.create(h5s.SCALAR)
-    if new.resizable is None:
-        return h5s.create_simple(new.shape)
-    return h5s.create_simple(new.shape, tuple(h5s.UNLIMITED if most is None else most for most in new.resizable))

@@ -148,7 +148,7 @@ def _as_netcdf(file: str, new: NewDataset) -> NewDataset:
     _check_attributes(file, new.name, new.attributes)
     if new.dtype.kind == "b":
         return replace(new, dtype=DType.of("int8"), attributes={**new.attributes, kBoolAttribute: "bool"})
-    if new.dtype.name not in _FILLS:
+    if new.dtype.name not in _FILLS and new.dtype != DType.objects("text"):
         cause = f"netCDF has no elements of {new.dtype}"
         raise refused(file, cause, "store what it consists of (parts of numbers, members) as variables", new.name)
     if any(most is not None and most != extent for most, extent in zip(new.resizable or (), new.shape, strict=False)):

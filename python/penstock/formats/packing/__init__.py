@@ -1,1 +1,1 @@
-"""Writing compressed chunks: what is asked, which chunks, and encoding them on the cores of the host."""
+"""What a write makes of its elements: compressed chunks, encoded on the cores of the host, and text."""

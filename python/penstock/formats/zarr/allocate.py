@@ -216,3 +216,13 @@ def remove_empty(folder: Path, top: Path) -> None:
         except OSError:
             return
         folder = folder.parent
+
+
+def grown_boxes(old: Shape, new: Shape) -> list[tuple[Shape, Shape]]:
+    """What `new` has more than `old`, without overlaps: one box for each dimension that grew."""
+    boxes = []
+    for axis, (before, after) in enumerate(zip(old, new, strict=True)):
+        if after > before:
+            start = (*(0 for _ in old[:axis]), before, *(0 for _ in old[axis + 1 :]))
+            boxes.append((start, (*old[:axis], after, *new[axis + 1 :])))
+    return boxes

@@ -70,6 +70,10 @@ def _chunk_of(dataset: NewDataset) -> Shape:
 
 
 def _codecs(dataset: NewDataset, chunk: Shape) -> list[Any]:
+    if dataset.dtype == DType.objects("text"):
+        if dataset.shard_shape is not None:
+            raise ValueError("text of variable length is written without shards")
+        return [{"name": "vlen-utf8"}]
     plain: dict[str, Any] = {"name": "bytes"}
     if dataset.dtype.word_bytes > 1 and dataset.dtype.kind != "V":
         plain["configuration"] = {"endian": "big" if dataset.dtype.big_endian else "little"}
@@ -83,8 +87,8 @@ def _codecs(dataset: NewDataset, chunk: Shape) -> list[Any]:
 
 def _zero(dtype: DType) -> Any:
     """Zeros, which are what a file reads as before it is written."""
-    if dtype.kind == "b":
-        return False
+    if dtype.kind in "bO":
+        return False if dtype.kind == "b" else ""
     if dtype.kind == "c":
         return [0.0, 0.0]
     if dtype.kind == "V":

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock._error import Error
-from penstock.formats.faults import damaged
+from penstock.formats.faults import damaged, refused
 from penstock.formats.new_file import is_temporary
 from penstock.formats.simple.single import identity_of, look_at, need_same
 from penstock.formats.zarr.array import ArrayMeta, parse_array
@@ -21,6 +21,7 @@ from penstock.formats.zarr.json import member, parse, read_document
 from penstock.formats.zarr.v2 import parse_array_v2
 
 DOCUMENT = "zarr.json"
+_MOST_NAME = 255  # NAME_MAX of Linux
 _ARRAY_V2, _GROUP_V2, _ATTRIBUTES_V2 = ".zarray", ".zgroup", ".zattrs"
 MARKS = (DOCUMENT, _GROUP_V2, _ARRAY_V2)  # a folder with one of these is a store
 
@@ -187,3 +188,17 @@ def store_of(name: str) -> str:
     while any((folder.parent / mark).is_file() for mark in MARKS):
         folder = folder.parent
     return str(folder)
+
+
+def checked_name(nodes: Nodes, file: str, given: str) -> str:
+    """The name of a new array, plain. Error of one that Zarr does not have."""
+    try:
+        name = nodes.plain(given)
+    except KeyError:
+        name = ""
+    if not name or any(part.startswith("__") or part == DOCUMENT for part in name.split("/")):
+        raise refused(file, f"{given!r} is not a valid name for an array in Zarr", dataset=given)
+    if any(len(os.fsencode(part)) > _MOST_NAME for part in name.split("/")):
+        cause = f"a part of the name is too long for a folder: {_MOST_NAME} bytes are the most"
+        raise refused(file, cause, dataset=name)
+    return name

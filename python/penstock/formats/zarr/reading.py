@@ -6,9 +6,12 @@ The writer's own `table` gives places to chunks that are not stored. What must s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.formats.model import Box, ChunkTable, Container, DatasetInfo, Writer
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 class WriterReading(Container):
@@ -30,6 +33,9 @@ class WriterReading(Container):
 
     def decode(self, name: str, box: Box) -> bytes | bytearray | memoryview:
         return self._chunks().decode(name, box)
+
+    def values(self, name: str, box: Box) -> np.ndarray:
+        return self._chunks().values(name, box)
 
     def attributes(self, group: str = "") -> Mapping[str, Any]:
         return self._writer.attributes(group)

@@ -132,6 +132,8 @@ def type_document(dtype: DType) -> str | dict[str, Any]:
     which does not know the r40 of the specification."""
     if dtype.name in _KNOWN:
         return dtype.name
+    if dtype == DType.objects("text"):
+        return "string"
     if dtype.kind == "V" and not dtype.fields:
         return {"name": "raw_bytes", "configuration": {"length_bytes": dtype.itemsize}}
     other = "write its members as arrays of their own" if dtype.fields else f"write {dtype.bytes_view}"

@@ -12,6 +12,8 @@ import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +26,7 @@ from penstock.formats.zarr.allocate import (
     Index,
     covers,
     file_indices,
+    grown_boxes,
     make_chunk,
     make_shard,
     older_shard,
@@ -34,16 +37,16 @@ from penstock.formats.zarr.array import ArrayMeta, parse_array, storage_of
 from penstock.formats.zarr.chunks import together
 from penstock.formats.zarr.document import array_document, consolidated, group_document, plain_attributes
 from penstock.formats.zarr.hidden import HiddenNames
-from penstock.formats.zarr.nodes import DOCUMENT, MARKS, parents, store_of
-from penstock.formats.zarr.packed import encoder_for, encoder_of, need_encoder, need_full, place_files
+from penstock.formats.zarr.nodes import DOCUMENT, MARKS, checked_name, parents, store_of
+from penstock.formats.zarr.packed import PathOf, encoder_for, encoder_of, need_encoder, need_full, place_files
 from penstock.formats.zarr.packed_shards import PackedShards
 from penstock.formats.zarr.reader import Zarr
 from penstock.formats.zarr.reading import WriterReading
+from penstock.formats.zarr.texts import need_plain, write_texts
 
 if TYPE_CHECKING:
     import numpy as np
 
-_MOST_NAME = 255  # NAME_MAX of Linux
 _ADVICE = "check the folder, its permissions and its space"
 
 
@@ -140,7 +143,9 @@ class ZarrWriter(Writer):
         old, new = meta.shape, tuple(int(n) for n in (shape[::-1] if storage_of(meta).backwards else shape))
         if len(new) != len(old) or any(after < before for before, after in zip(old, new, strict=True)):
             raise refused(self.name, f"from shape {old} to {new}: arrays only grow here", dataset=name)
-        if storage_of(meta).packed:
+        if meta.dtype.host_only:
+            need_plain(self.name, plain, meta)
+        elif storage_of(meta).packed:
             need_encoder(self.name, plain, meta, encoder_of(meta, self._document(plain)))
             need_full(self.name, plain, meta, new)
         document = self._document(plain)
@@ -150,7 +155,7 @@ class ZarrWriter(Writer):
         self._changed[plain] = document
         self._nodes.set_array(plain, grown)
         self._complete = {one for one in self._complete if one[0] != plain}
-        rows = [self.table(plain, box) for box in self._new_boxes(plain, old, new)]
+        rows = [self.table(plain, box) for box in starmap(partial(self._whole, plain), grown_boxes(old, new))]
         return together(rows) if rows else self.container.table(plain, self._whole(plain, new, new))
 
     def table(self, name: str, box: Box) -> ChunkTable:
@@ -172,18 +177,30 @@ class ZarrWriter(Writer):
         return encoder_for(self.name, (plain, meta, self._document(plain)), box)
 
     def place(self, name: str, origin: np.ndarray, sizes: np.ndarray) -> Places:
-        plain, meta = self._nodes.plain(name), self.container.meta(name)
+        meta = self.container.meta(name)
+        give = self._packed.place if storage_of(meta).sharded else place_files
+        with told("create chunk files of", self.name, _ADVICE):
+            places = give(meta, (origin, sizes), self._paths_of(name, meta))
+        self._files.update(places.files)
+        return places
+
+    def write_values(self, name: str, box: Box, values: np.ndarray) -> None:
+        meta = self.container.meta(name)
+        need_plain(self.name, name, meta)
+        held = partial(self.container.values, name)
+        with told("write chunk files of", self.name, _ADVICE):
+            self._files.update(write_texts(meta, (box, values), held, self._paths_of(name, meta)))
+
+    def _paths_of(self, name: str, meta: ArrayMeta) -> PathOf:
+        """Where a chunk is to be written anew."""
+        plain = self._nodes.plain(name)
         moved = self.container.moved.setdefault(plain, {})
 
         def path_of(index: Index) -> str:
             final = f"{self._nodes.folder(plain)}/{meta.keys.path(index)}"
             return moved.get(index) or self._hidden(plain, index, final)
 
-        give = self._packed.place if storage_of(meta).sharded else place_files
-        with told("create chunk files of", self.name, _ADVICE):
-            places = give(meta, (origin, sizes), path_of)
-        self._files.update(places.files)
-        return places
+        return path_of
 
     def set_attributes(self, name: str, attributes: Mapping[str, Any]) -> None:
         plain = self._nodes.plain(name)
@@ -252,15 +269,7 @@ class ZarrWriter(Writer):
     # -- new arrays
 
     def _parsed(self, dataset: NewDataset) -> tuple[str, dict[str, Any], ArrayMeta]:
-        try:
-            name = self._nodes.plain(dataset.name)
-        except KeyError:
-            name = ""
-        if not name or any(part.startswith("__") or part == DOCUMENT for part in name.split("/")):
-            raise refused(self.name, f"{dataset.name!r} is not a valid name for an array in Zarr", dataset=dataset.name)
-        if any(len(os.fsencode(part)) > _MOST_NAME for part in name.split("/")):
-            cause = f"a part of the name is too long for a folder: {_MOST_NAME} bytes are the most"
-            raise refused(self.name, cause, dataset=dataset.name)
+        name = checked_name(self._nodes, self.name, dataset.name)
         if not self._nodes.is_free(name) or name in self._changed:
             raise refused(self.name, "there is a node or a folder of this name already", dataset=name)
         for group in parents(name):
@@ -343,15 +352,6 @@ class ZarrWriter(Writer):
         start = start or (0,) * len(stop)
         backwards = storage_of(self.container.meta(name)).backwards
         return Box(tuple(start[::-1]), tuple(stop[::-1])) if backwards else Box(tuple(start), tuple(stop))
-
-    def _new_boxes(self, name: str, old: Shape, new: Shape) -> list[Box]:
-        """What `new` has more than `old`, without overlaps: one box for each dimension that grew."""
-        boxes = []
-        for axis, (before, after) in enumerate(zip(old, new, strict=True)):
-            if after > before:
-                start = (*(0 for _ in old[:axis]), before, *(0 for _ in old[axis + 1 :]))
-                boxes.append(self._whole(name, start, (*old[:axis], after, *new[axis + 1 :])))
-        return boxes
 
     # -- publishing
 
