@@ -116,3 +116,37 @@ def test_rows_of_compressed_chunks_are_refused(tmp_path: Path) -> None:
         file.create_dataset("x", data=values(), chunks=(3, 5, 4), compression="gzip")
     with penstock.open(tmp_path / "x.h5", write=True, device="host") as file, pytest.raises(Error, match="compressed"):
         file["x"][[0, 5]] = values()[:2]
+
+
+LISTS = [[7, 1, 4], np.arange(12) % 5 == 1, (slice(None), [4, 0]), (slice(2, 9), slice(1), [3])]
+
+
+@pytest.mark.parametrize("index", LISTS)
+@pytest.mark.parametrize("again", [False, True])
+def test_stock_libraries_find_what_lists_wrote_into_netcdf_classic(tmp_path: Path, again: bool, index: Any) -> None:
+    path, expected = tmp_path / "x.nc3", values("<f4")
+    value = -1 - expected[index]
+    with penstock.create(path, device="host") as file:
+        file["data"] = expected
+        if not again:
+            file["data"][index] = value
+    if again:
+        with penstock.open(path, write=True, device="host") as file:
+            file["data"][index] = value
+            with pytest.raises(ValueError, match="name each once"):
+                file["data"][[1, 2, 1]] = expected[:3]
+    expected[index] = value
+    with pytest.importorskip("netCDF4").Dataset(path) as stock:
+        np.testing.assert_array_equal(np.asarray(stock["data"][...]), expected)
+
+
+@pytest.mark.parametrize("index", LISTS)
+def test_numpy_finds_what_lists_wrote(tmp_path: Path, index: Any) -> None:
+    expected = values("<f4")
+    with penstock.create(tmp_path / "x.npy", device="host") as file:
+        file["data"] = expected
+        expected[index] = -1 - expected[index]
+        file["data"][index] = expected[index]
+    np.testing.assert_array_equal(np.load(tmp_path / "x.npy"), expected)
+    with pytest.raises(Error, match="not changed in place"):
+        penstock.open(tmp_path / "x.npy", write=True, device="host")
