@@ -1,5 +1,6 @@
-// device_speed: what a device's copies, batches, boxes, stamps and waits cost, one line each. Run by hand when kernels
-// or waits change: `device_speed [cuda:0]`. Numbers are medians of a few repetitions; GB/s are decimal.
+// device_speed: what a device's copies, batches, boxes, packs, stamps and waits cost, one line each. Run by hand when
+// kernels or waits change: `device_speed [cuda:0 [packs]]`; the second word leaves out the rest. Numbers are medians of
+// a few repetitions; GB/s are decimal.
 #include <time.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "boxes.hpp"
+#include "packs.hpp"
 #include "penstock/device.hpp"
 
 namespace penstock {
@@ -126,7 +128,7 @@ void measure_waits(Bench& bench, std::uint64_t bytes, std::size_t slots) {
                 count * static_cast<double>(bytes) / wall / 1e9, used / count * 1e6, 100 * used / wall);
 }
 
-void run(const char* name) {
+void run(const char* name, bool only_packs) {
     Bench bench;
     bench.device = make_device(name);
     bench.device->enter_thread();
@@ -140,11 +142,14 @@ void run(const char* name) {
     bench.memory = static_cast<unsigned char*>(bench.device->allocate(MemoryKind::device, bench.memory_bytes));
     bench.pinned = static_cast<unsigned char*>(bench.device->allocate(MemoryKind::pinned, bench.pinned_bytes));
     std::memset(bench.pinned, 1, bench.pinned_bytes);
-    measure_stamps(bench);
-    measure_boxes(*bench.stream, bench.memory, bench.memory_bytes);
-    measure_batches(bench);
-    for (const std::uint64_t bytes : {64 * kKiB, kMiB, 4 * kMiB, 16 * kMiB}) {
-        for (const std::size_t slots : {1u, 3u}) measure_waits(bench, bytes, slots);
+    measure_packs(*bench.stream, bench.memory, bench.memory_bytes);
+    if (!only_packs) {
+        measure_stamps(bench);
+        measure_boxes(*bench.stream, bench.memory, bench.memory_bytes);
+        measure_batches(bench);
+        for (const std::uint64_t bytes : {64 * kKiB, kMiB, 4 * kMiB, 16 * kMiB}) {
+            for (const std::size_t slots : {1u, 3u}) measure_waits(bench, bytes, slots);
+        }
     }
     bench.device->release(MemoryKind::device, bench.memory);
     bench.device->release(MemoryKind::pinned, bench.pinned);
@@ -154,7 +159,7 @@ void run(const char* name) {
 
 int measure(int count, char** words) {
     try {
-        run(count > 1 ? words[1] : "auto");
+        run(count > 1 ? words[1] : "auto", count > 2 && std::strcmp(words[2], "packs") == 0);
     } catch (const std::exception& error) {
         std::fprintf(stderr, "device_speed: %s\n", error.what());
         return 1;

@@ -49,6 +49,19 @@ TEST(HostDevice, throttled_copies_take_at_least_their_modelled_time) {
     EXPECT_LT(seconds_since(start), expected * 3 + 0.1) << "throttle drifts";
 }
 
+TEST(HostDevice, throttled_packs_take_the_time_of_the_bytes_they_write) {
+    HostBench host({.bandwidth_bytes_per_s = 10e6, .latency_ns = 1'000'000});
+    Pack pack{.destination = host.block, .source = host.block + kBytes / 2, .to = PackNumber::float32, .dimensions = 1};
+    pack.extents[0] = kBytes / 16;
+    pack.destination_strides[0] = 4;
+    pack.source_strides[0] = 8;
+    const auto start = Clock::now();
+    host.stream->pack(std::vector<Pack>{pack});
+    EXPECT_LT(seconds_since(start), 0.5 * static_cast<double>(kBytes) / 4 / 10e6) << "the call waited";
+    host.stream->synchronize();
+    EXPECT_GE(seconds_since(start), (static_cast<double>(kBytes) / 4 / 10e6 + 0.001) * 0.999);
+}
+
 TEST(HostDevice, a_batch_pays_latency_once) {
     HostBench host({.latency_ns = 30'000'000});
     std::vector<CopyPiece> pieces;

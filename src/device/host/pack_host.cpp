@@ -1,7 +1,7 @@
 // See pack_host.hpp. A row is packed in blocks that stay in the core's own cache, in steps that are plain loops, so
-// that compilers make vector instructions of them: convert (and scale), round, deliver. A row that is only converted
-// goes straight to its destination. Where the source is contiguous along another dimension, tiles of both keep its
-// cache lines until they are used up.
+// that compilers make vector instructions of them: convert (and scale), round, deliver. A row that needs only one of
+// the first and the last step goes straight to its destination. Where the source is contiguous along another dimension,
+// a tile is converted in the order of the source and delivered in that of the destination.
 #include "device/host/pack_host.hpp"
 
 #include <algorithm>
@@ -16,7 +16,9 @@ namespace penstock::device {
 namespace {
 
 constexpr std::uint64_t kBlock = 512;  // numbers
-constexpr std::uint64_t kTileAlong = 64, kTileAcross = 16;
+constexpr std::uint64_t kTileAlong = 128, kTileAcross = 64;
+constexpr std::uint64_t kTilePitch = kTileAcross + 8;  // numbers; not a power of two, which would use few cache sets
+constexpr std::uint64_t kFew = 8;                      // shorter rows are packed the other way
 
 // A side of a row: the first number, and the bytes from one number to the next.
 struct Side {
@@ -115,8 +117,10 @@ void deliver(const Side& side, const std::byte* values, std::uint64_t count) {
 // The steps of a pack.
 struct Steps {
     Convert convert;
-    Round round;      // nullptr: none
-    Deliver deliver;  // nullptr: the converted values are the destination
+    Convert gather;  // takes converted values out of a tile
+    Round round;     // nullptr: none
+    Deliver deliver;
+    bool only_converts, only_delivers;  // in rows that are contiguous, not in place
     unsigned dropped;
     double scale;
     std::int64_t to_bytes, from_bytes;
@@ -140,6 +144,8 @@ struct ChooseSteps {
     template <class From, class To>
     void run() const {
         steps.convert = &convert<From, To, false>;
+        steps.gather = &convert<To, To, false>;
+        steps.only_delivers = std::is_same_v<From, To> && pack.scale == 1;
         if constexpr (std::is_floating_point_v<To>) {
             using Bits = std::conditional_t<sizeof(To) == 4, std::uint32_t, std::uint64_t>;
             if (pack.scale != 1) steps.convert = &convert<From, To, true>;
@@ -156,15 +162,17 @@ Steps steps_of(const Pack& pack) noexcept {
     steps.scale = pack.scale;
     if (pack.keep_bits != 0) steps.dropped = mantissa_bits(pack.to) - pack.keep_bits;
     with_numbers(pack.from, pack.to, ChooseSteps{pack, steps});
-    const bool contiguous =
-        pack.dimensions == 0 || pack.destination_strides[pack.dimensions - 1] == steps.to_bytes;
-    const bool as_it_is = pack.operation == PackOperation::set && !pack.swap && steps.round == nullptr;
-    if (contiguous && as_it_is && pack.source != pack.destination) steps.deliver = nullptr;
+    const bool apart = pack.source != pack.destination && steps.round == nullptr;
+    steps.only_converts = apart && pack.operation == PackOperation::set && !pack.swap;
+    steps.only_delivers = apart && steps.only_delivers;
     return steps;
 }
 
 void pack_row(const Steps& steps, const Side& to, const ConstSide& from, std::uint64_t count) noexcept {
-    if (steps.deliver == nullptr) return steps.convert(from, to.first, count, steps.scale);
+    if (steps.only_converts && to.stride == steps.to_bytes) {
+        return steps.convert(from, to.first, count, steps.scale);
+    }
+    if (steps.only_delivers && from.stride == steps.from_bytes) return steps.deliver(to, from.first, count);
     alignas(64) std::array<std::byte, kBlock * 8> values;
     for (std::uint64_t done = 0; done < count; done += kBlock) {
         const std::uint64_t numbers = std::min(kBlock, count - done);
@@ -172,6 +180,63 @@ void pack_row(const Steps& steps, const Side& to, const ConstSide& from, std::ui
         steps.convert({from.first + places * from.stride, from.stride}, values.data(), numbers, steps.scale);
         if (steps.round != nullptr) steps.round(values.data(), numbers, steps.dropped);
         steps.deliver({to.first + places * to.stride, to.stride}, values.data(), numbers);
+    }
+}
+
+// The two innermost dimensions of a transposed pack: `along` is that of the destination, `across` that of the source.
+struct Plane {
+    std::uint64_t along, across;
+    std::int64_t to_along, to_across, from_along, from_across;
+
+    Side to(std::byte* first, std::uint64_t i, std::uint64_t j, std::int64_t stride) const noexcept {
+        return {first + static_cast<std::int64_t>(i) * to_along + static_cast<std::int64_t>(j) * to_across, stride};
+    }
+    ConstSide from(const std::byte* first, std::uint64_t i, std::uint64_t j) const noexcept {
+        return {first + static_cast<std::int64_t>(i) * from_along + static_cast<std::int64_t>(j) * from_across,
+                from_across};
+    }
+};
+
+// Packs rows along, because those across the source are short.
+void pack_few_rows(const Steps& steps, const Plane& plane, std::byte* to, const std::byte* from) noexcept {
+    for (std::uint64_t i = 0; i < plane.along; i += kBlock) {
+        for (std::uint64_t j = 0; j < plane.across; ++j) {
+            const ConstSide start = plane.from(from, i, j);
+            pack_row(steps, plane.to(to, i, j, plane.to_along), {start.first, plane.from_along},
+                     std::min(kBlock, plane.along - i));
+        }
+    }
+}
+
+// Packs rows across, because those along the destination are short. Their numbers meet in the cache.
+void pack_short_rows(const Steps& steps, const Plane& plane, std::byte* to, const std::byte* from) noexcept {
+    for (std::uint64_t j = 0; j < plane.across; j += kBlock) {
+        for (std::uint64_t i = 0; i < plane.along; ++i) {
+            pack_row(steps, plane.to(to, i, j, plane.to_across), plane.from(from, i, j),
+                     std::min(kBlock, plane.across - j));
+        }
+    }
+}
+
+void pack_tiles(const Steps& steps, const Plane& plane, std::byte* to, const std::byte* from) noexcept {
+    alignas(64) std::array<std::byte, kTileAlong * kTilePitch * 8> tile;
+    alignas(64) std::array<std::byte, kTileAlong * 8> values;
+    const auto pitch = static_cast<std::int64_t>(kTilePitch) * steps.to_bytes;
+    for (std::uint64_t j = 0; j < plane.across; j += kTileAcross) {
+        const std::uint64_t columns = std::min(kTileAcross, plane.across - j);
+        for (std::uint64_t i = 0; i < plane.along; i += kTileAlong) {
+            const std::uint64_t rows = std::min(kTileAlong, plane.along - i);
+            for (std::uint64_t r = 0; r < rows; ++r) {
+                steps.convert(plane.from(from, i + r, j), tile.data() + static_cast<std::int64_t>(r) * pitch, columns,
+                              steps.scale);
+            }
+            for (std::uint64_t c = 0; c < columns; ++c) {
+                steps.gather({tile.data() + static_cast<std::int64_t>(c) * steps.to_bytes, pitch}, values.data(), rows,
+                             1);
+                if (steps.round != nullptr) steps.round(values.data(), rows, steps.dropped);
+                steps.deliver(plane.to(to, i, j + c, plane.to_along), values.data(), rows);
+            }
+        }
     }
 }
 
@@ -188,29 +253,25 @@ class HostPack {
   private:
     std::uint32_t last() const noexcept { return pack_.dimensions - 1; }
 
-    void row(std::byte* to, const std::byte* from, std::uint64_t first, std::uint64_t count) const noexcept {
-        const std::int64_t to_stride = pack_.destination_strides[last()], from_stride = pack_.source_strides[last()];
-        const auto places = static_cast<std::int64_t>(first);
-        pack_row(steps_, {to + places * to_stride, to_stride}, {from + places * from_stride, from_stride}, count);
-    }
-
-    // Packs rows of numbers [first, first + count) along `across`, a tile of it at a time.
-    void tiles(std::byte* to, const std::byte* from) const noexcept {
-        const std::uint64_t across = pack_.extents[*across_], along = pack_.extents[last()];
-        for (std::uint64_t j = 0; j < across; j += kTileAcross) {
-            for (std::uint64_t i = 0; i < along; i += kTileAlong) {
-                for (std::uint64_t k = j; k < std::min(across, j + kTileAcross); ++k) {
-                    const auto places = static_cast<std::int64_t>(k);
-                    row(to + places * pack_.destination_strides[*across_],
-                        from + places * pack_.source_strides[*across_], i, std::min(kTileAlong, along - i));
-                }
-            }
-        }
+    void plane(std::byte* to, const std::byte* from) const noexcept {
+        const Plane plane{pack_.extents[last()],
+                          pack_.extents[*across_],
+                          pack_.destination_strides[last()],
+                          pack_.destination_strides[*across_],
+                          pack_.source_strides[last()],
+                          pack_.source_strides[*across_]};
+        if (plane.across < kFew) return pack_few_rows(steps_, plane, to, from);
+        if (plane.along < kFew) return pack_short_rows(steps_, plane, to, from);
+        pack_tiles(steps_, plane, to, from);
     }
 
     void walk(std::uint32_t dimension, std::byte* to, const std::byte* from) const noexcept {
         if (pack_.dimensions == 0) return pack_row(steps_, {to, 0}, {from, 0}, 1);
-        if (dimension == last()) return across_ ? tiles(to, from) : row(to, from, 0, pack_.extents[last()]);
+        if (dimension == last()) {
+            if (across_) return plane(to, from);
+            return pack_row(steps_, {to, pack_.destination_strides[last()]}, {from, pack_.source_strides[last()]},
+                            pack_.extents[last()]);
+        }
         if (dimension == across_) return walk(dimension + 1, to, from);
         for (std::uint64_t i = 0; i < pack_.extents[dimension]; ++i) {
             const auto places = static_cast<std::int64_t>(i);
