@@ -80,7 +80,8 @@ class GrowingFile {
     virtual std::vector<DataPlace> fixed() const = 0;
     // Where the data of one more step go, for each variable of the FileSchema; an empty place for one that stays.
     // `stored_bytes` tells how many bytes each takes where that is not its size (compressed); empty: none is. Readers
-    // see nothing of it. Steps may be reserved while earlier ones are not published. Throws Error.
+    // see nothing of it. Steps may be reserved while earlier ones are not published, and what is published changes no
+    // place: of two files of one schema, all steps have the same. Throws Error.
     virtual std::vector<DataPlace> reserve(std::span<const std::uint64_t> stored_bytes) = 0;
     // Requires: the data of the first `steps` steps are written. Readers see them from now on. Throws Error: then they
     // see those of the last publish that did not throw.

@@ -41,12 +41,34 @@ std::uint32_t most_half_entries(std::size_t dimensions) {
 }
 
 ChunkIndex::ChunkIndex(const IndexShape& shape, FileRoom& room)
-    : shape_(shape), key_bytes_(key_size(shape.dimensions)) {
-    spine_.push_back(make_node(0, room));
+    : shape_(shape), key_bytes_(key_size(shape.dimensions)), reserved_counts_(1) {
+    spine_.push_back(make_node(0, room.take_within_page(index_node_bytes(shape))));
 }
 
-void ChunkIndex::append(const IndexEntry& entry, FileRoom& room) {
-    add(0, {key_of(entry.first, entry.stored_bytes), entry.offset_bytes, key_of(entry.next, 0)}, room);
+// As add() does it: a node beside a full one, and a root above where the full one was the root.
+void ChunkIndex::reserve(FileRoom& room) {
+    const std::uint64_t bytes = index_node_bytes(shape_);
+    for (std::size_t level = 0;; ++level) {
+        if (reserved_counts_[level] < 2 * shape_.half_entries) {
+            ++reserved_counts_[level];
+            return;
+        }
+        reserved_counts_[level] = 1;
+        places_.push_back(room.take_within_page(bytes));
+        if (level + 1 < reserved_counts_.size()) continue;
+        reserved_counts_.push_back(1);
+        places_.push_back(room.take_within_page(bytes));
+    }
+}
+
+void ChunkIndex::append(const IndexEntry& entry) {
+    add(0, {key_of(entry.first, entry.stored_bytes), entry.offset_bytes, key_of(entry.next, 0)});
+}
+
+std::uint64_t ChunkIndex::next_place() {
+    const std::uint64_t place = places_.front();
+    places_.pop_front();
+    return place;
 }
 
 IndexChanges ChunkIndex::take_changes() {
@@ -54,20 +76,20 @@ IndexChanges ChunkIndex::take_changes() {
     return std::exchange(changes_, {});
 }
 
-ChunkIndex::IndexNode ChunkIndex::make_node(std::size_t level, FileRoom& room) const {
+ChunkIndex::IndexNode ChunkIndex::make_node(std::size_t level, std::uint64_t offset_bytes) const {
     constexpr unsigned kOfChunks = 1;
     Hdf5Encoder head;
     head.text("TREE").number(kOfChunks, 1).number(level, 1).number(0, 2).address(kNoAddress).address(kNoAddress);
     IndexNode node;
     node.image = head.take();
     node.image.resize(index_node_bytes(shape_));
-    node.offset_bytes = room.take_within_page(node.image.size());
+    node.offset_bytes = offset_bytes;
     return node;
 }
 
-void ChunkIndex::add(std::size_t level, const IndexChild& child, FileRoom& room) {
+void ChunkIndex::add(std::size_t level, const IndexChild& child) {
     if (spine_[level].count < 2 * shape_.half_entries) return put(spine_[level], child);
-    IndexNode old = std::exchange(spine_[level], make_node(level, room));
+    IndexNode old = std::exchange(spine_[level], make_node(level, next_place()));
     IndexNode& fresh = spine_[level];
     put(fresh, child);
     const std::span<std::byte> left = std::span(fresh.image).subspan(kRightOffset - kAddressBytes, kAddressBytes);
@@ -79,11 +101,11 @@ void ChunkIndex::add(std::size_t level, const IndexChild& child, FileRoom& room)
     if (level + 1 == spine_.size()) {
         const auto first = old.image.begin() + kNodeHeadBytes;
         const Bytes first_key(first, first + static_cast<std::ptrdiff_t>(key_bytes_));
-        spine_.push_back(make_node(level + 1, room));
+        spine_.push_back(make_node(level + 1, next_place()));
         put(spine_.back(), {first_key, old.offset_bytes, end_key()});
         changes_.has_new_root = true;
     }
-    add(level + 1, {child.key, fresh_offset, end_key()}, room);
+    add(level + 1, {child.key, fresh_offset, end_key()});
 }
 
 // The key behind the entry is behind whatever its child will hold. It changes to that of the next entry, before readers

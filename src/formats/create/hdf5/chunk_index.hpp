@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <vector>
 
@@ -61,7 +62,9 @@ inline constexpr std::uint32_t kUsualHalfEntries = 32;
 class ChunkIndex {
   public:
     ChunkIndex(const IndexShape& shape, FileRoom& room);  // an empty root, which is the first new node
-    void append(const IndexEntry& entry, FileRoom& room);
+    // Takes room for the nodes that one more entry needs. How much follows from the number of entries alone.
+    void reserve(FileRoom& room);
+    void append(const IndexEntry& entry);  // Requires: as many calls of reserve() before
     std::uint64_t root() const noexcept { return spine_.back().offset_bytes; }
     IndexChanges take_changes();  // since the last call
 
@@ -78,8 +81,9 @@ class ChunkIndex {
         std::uint64_t offset_bytes;
         Bytes next_key;
     };
-    IndexNode make_node(std::size_t level, FileRoom& room) const;
-    void add(std::size_t level, const IndexChild& child, FileRoom& room);
+    IndexNode make_node(std::size_t level, std::uint64_t offset_bytes) const;
+    std::uint64_t next_place();
+    void add(std::size_t level, const IndexChild& child);
     void put(IndexNode& node, const IndexChild& child) const;
     void tell(IndexNode& node);
     Bytes key_of(std::span<const std::uint64_t> first, std::uint64_t stored_bytes) const;
@@ -88,7 +92,9 @@ class ChunkIndex {
 
     IndexShape shape_;
     std::uint64_t key_bytes_;
-    std::vector<IndexNode> spine_{};  // by level, leaves first
+    std::vector<IndexNode> spine_{};              // by level, leaves first
+    std::vector<std::uint32_t> reserved_counts_;  // of the nodes of the spine, once all that is reserved is appended
+    std::deque<std::uint64_t> places_{};          // of nodes, in the order in which append() will make them
     IndexChanges changes_{};
 };
 

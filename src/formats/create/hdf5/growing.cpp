@@ -143,6 +143,8 @@ std::vector<DataPlace> GrowingHdf5::reserve(std::span<const std::uint64_t> store
     for (std::size_t i = 0; i < places.size(); ++i)
         if (grown_of_[i] != kStays)
             places[i].bytes = stored_size(grown_[grown_of_[i]], stored_bytes.empty() ? 0 : stored_bytes[i]);
+    for (Grown& variable : grown_)
+        for (std::size_t i = 0; i < variable.firsts.size(); ++i) variable.index->reserve(room_);
     // Small ones lie behind the large ones, so that these leave less room to the next page.
     for (const bool is_large : {true, false})
         for (DataPlace& place : places)
@@ -194,7 +196,7 @@ void GrowingHdf5::index_step() {
                              .stored_bytes = chunk_bytes};
             entry.first[0] = indexed_;
             entry.next[0] = indexed_ + (i + 1 == variable.firsts.size() ? 1 : 0);
-            variable.index->append(entry, room_);
+            variable.index->append(entry);
         }
     }
     ++indexed_;

@@ -206,6 +206,18 @@ TEST(GrowingHdf5File, HasNoNodeOnTwoPages) {
     EXPECT_LT(most_half_entries(5), kUsualHalfEntries);
 }
 
+TEST(GrowingHdf5File, PlacesFollowFromTheSchemaAndTheNumberOfTheStep) {
+    RecordingSink sink, other;
+    const FileSchema schema = history(3);
+    const GrowingFilePtr seen = make_hdf5(schema, sink, {.half_entries = 1});
+    const GrowingFilePtr unseen = make_hdf5(schema, other, {.half_entries = 1});
+    for (std::uint64_t step = 0; step < 50; ++step) {
+        const std::vector<DataPlace> places = seen->reserve({}), others = unseen->reserve({});
+        for (std::size_t i = 0; i < places.size(); ++i) EXPECT_EQ(places[i].offset_bytes, others[i].offset_bytes);
+        seen->publish(step);
+    }
+}
+
 TEST(GrowingHdf5File, PlacesLargeDataOnPages) {
     FileSchema schema = history(2);
     schema.dimensions[1].length = 20001;

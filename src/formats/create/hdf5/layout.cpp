@@ -208,7 +208,8 @@ void TreeLayout::fill_index(ObjectNumber number, ChunkIndex& index, FileRoom& ro
             at[i] = 0;
         }
         entry.next = elements();
-        index.append(entry, room);
+        index.reserve(room);
+        index.append(entry);
     }
 }
 
