@@ -108,14 +108,23 @@ class ArrayBase:
 
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
-# Of formats whose first bytes tell all: device, inode, those bytes, and type, shape and offset by name.
+# Of formats whose first bytes tell all: device, inode, those bytes if they have attributes, and type, shape and offset
+# by name.
 def read_header(
     format: str, name: Any
 ) -> tuple[int, int, bytes, dict[str, tuple[str, tuple[int, ...], int]]] | None: ...
 
+# `place`: file, its bytes, offset and bytes of the part; `kind`: class, type, shape and strides of the Array.
+def read_part(
+    context: Context,
+    tally: SmallTally,
+    place: tuple[str, int, int, int],
+    kind: tuple[type[Any], Any, tuple[int, ...], tuple[int, ...]],
+) -> Any: ...
+
 class SmallReader:
     def __init__(
-        self, context: Context, tally: SmallTally, stored: dict[str, Any], watched: dict[str, Any]
+        self, context: Context, tally: SmallTally, stored: dict[str, Any], watched: tuple[Any, ...]
     ) -> None: ...
     @property
     def file(self) -> str: ...

@@ -11,7 +11,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from penstock import _api
@@ -77,10 +77,7 @@ def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a cho
     Returns a DataFile: a mapping of lazy datasets. A raw or NPY file has one, "data".
     Raises Error (not found, of no known format, damaged), TypeError and ValueError of arguments that do not fit.
     """
-    from penstock.formats import registry
-    from penstock.formats.datafile import DataFile
-    from penstock.formats.reading.source import Opened
-    from penstock.formats.state import FileState
+    registry, DataFile, Opened, FileState = _parts()  # noqa: N806 - classes
 
     if mode is not None:
         raise TypeError(_no_mode(name, mode))
@@ -102,6 +99,17 @@ def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a cho
     anew = _anew(name, write, context, raw | options | {"device": device, "format": format, "decode": decode})
     opened = Opened(name, kind, None if write else container, writer, reopen, durable, anew)
     return DataFile(FileState(opened, context or shared_context(device), decode, external))
+
+
+@cache
+def _parts() -> tuple[Any, ...]:
+    """What opening needs, imported when the first file is opened: to import it each time takes longer than a read."""
+    from penstock.formats import registry
+    from penstock.formats.datafile import DataFile
+    from penstock.formats.reading.source import Opened
+    from penstock.formats.state import FileState
+
+    return registry, DataFile, Opened, FileState
 
 
 def _no_mode(name: FileName, mode: Any) -> str:

@@ -47,6 +47,18 @@ bool names_stream(nb::handle object) {
            nb::cast<bool>(object.attr("__cuda_array_interface__").attr("__contains__")("stream"));
 }
 
+// By the buffer protocol, which has no bfloat16 for example: an object may have that and refuse.
+bool exports_bytes(nb::handle object) {
+    if (PyObject_CheckBuffer(object.ptr()) == 0) return false;
+    Py_buffer view;
+    if (PyObject_GetBuffer(object.ptr(), &view, PyBUF_SIMPLE) != 0) {
+        PyErr_Clear();
+        return false;
+    }
+    PyBuffer_Release(&view);
+    return true;
+}
+
 }  // namespace
 
 DLPackMemory::DLPackMemory(nb::handle object, nb::handle stream) {
@@ -138,7 +150,7 @@ void DLPackMemory::settle(const Context& context) {
 bool BorrowedMemory::from_dlpack(const Context& context, nb::handle object, Use use) {
     if (nb::isinstance<DLPackMemory>(object)) {
         owner_ = nb::borrow(object);
-    } else if (PyObject_CheckBuffer(object.ptr()) == 0 && nb::hasattr(object, "__dlpack__") && !names_stream(object)) {
+    } else if (nb::hasattr(object, "__dlpack__") && !names_stream(object) && !exports_bytes(object)) {
         owner_ = nb::cast(std::make_unique<DLPackMemory>(object, nb::none()));
     } else {
         return false;

@@ -55,6 +55,9 @@ std::uint64_t array_bytes(const nb::object& description) {
     return bytes;
 }
 
+// Its memory is the host's. To ask it for the interfaces of device memory takes longer than to read it.
+bool is_numpy_array(nb::handle object) { return std::string_view(Py_TYPE(object.ptr())->tp_name) == "numpy.ndarray"; }
+
 }  // namespace
 
 void need_own_process(const Context& context) {
@@ -88,6 +91,7 @@ BorrowedMemory::BorrowedMemory(const Context& context, nb::handle object, Use us
         return;
     }
     in_python([&] {  // the array's library may run Python code
+        if (is_numpy_array(object)) return from_buffer_protocol(object, use);
         if (from_dlpack(context, object, use) || from_cuda_array(context, object, use)) return;
         from_buffer_protocol(object, use);
     });

@@ -177,8 +177,8 @@ class Dataset(Unread):
         if is_plain and type(out).__module__ == "numpy" and self._small_into(selection, out):
             return out
         wanted = self._request(selection, out)
-        rows = self._some_rows(wanted) if is_plain else None
-        return self._read(wanted, stream, progress, options) if rows is None else rows
+        some = self._some(wanted) if is_plain else None
+        return self._read(wanted, stream, progress, options) if some is None else some
 
     def _read(
         self, wanted: Request, stream: Any = None, progress: Progress | None = None, options: Mapping[str, Any] = _NONE
@@ -197,6 +197,11 @@ class Dataset(Unread):
         if found is False:
             found = self._file.read_small(reader, selection)
         return found if type(found) is Array else None
+
+    def _some(self, wanted: Request) -> Any:
+        """A list of rows, or a part that lies in one file, or None: all else is left to the other reads."""
+        is_part = wanted.selection.picks is None and wanted.out is None
+        return self._file.read_part(wanted) if is_part else self._some_rows(wanted)
 
     def _some_rows(self, wanted: Request) -> Any:
         """A list of rows, or None: all else is left to the other reads."""
@@ -292,8 +297,8 @@ class Dataset(Unread):
         if isinstance(selection, str):
             return self.field(selection)
         wanted = self._request(selection, None)
-        rows = self._some_rows(wanted)
-        return self._read(wanted) if rows is None else rows
+        some = self._some(wanted)
+        return self._read(wanted) if some is None else some
 
     def __setitem__(self, selection: Any, value: Any) -> None:
         """Writes an array of the same type and shape as the selection."""

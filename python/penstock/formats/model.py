@@ -142,6 +142,14 @@ ChunkLookup = Callable[[Sequence[int]], "tuple[int, int, int] | None"]
 HostDecoder = Callable[[str, Box], bytes | bytearray | memoryview]
 
 
+class FilePart(NamedTuple):
+    """A file that holds a part of a dataset, from element `origin` on, in C order and in `shape`, and nothing else."""
+
+    file: str
+    origin: Shape
+    shape: Shape
+
+
 class Container(ABC):
     """A file of one format, opened for reading its metadata. Not safe for threads; its owner serialises.
 
@@ -199,6 +207,11 @@ class Container(ABC):
 
     def place(self, name: str) -> int | None:
         """Where all elements lie in the watched file, one after the other. None: `table` tells more."""
+        return None
+
+    def part(self, name: str, box: Box) -> FilePart | None:
+        """The one file that holds all elements of the box, as they are read; whether it is there is not asked. None:
+        `table` tells more."""
         return None
 
     def lookup(self, name: str) -> ChunkLookup | None:

@@ -132,7 +132,8 @@ def listing() -> str:
 
 def by_suffix(name: str | os.PathLike[str]) -> Format | None:
     """A slash behind the name, as shells complete those of folders, says nothing."""
-    return _BY_SUFFIX.get(os.path.splitext(os.fsdecode(name).rstrip("/"))[1].lower())  # noqa: PTH122 - as file_bytes
+    text = name if type(name) is str else os.fsdecode(name)
+    return _BY_SUFFIX.get(os.path.splitext(text.rstrip("/"))[1].lower())  # noqa: PTH122 - as file_bytes
 
 
 def by_name(name: str) -> Format:

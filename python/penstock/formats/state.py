@@ -173,6 +173,15 @@ class FileState:
                 return found
         return reader.read(index) if self.lend(reader) else None
 
+    def read_part(self, wanted: Request) -> Any:
+        """A small box that lies in one range of one file, or None. Where parts of a dataset are files, none is kept
+        open."""
+        if self.writable or not small.may_be_part(wanted):
+            return None
+        with self._source.data() as source:
+            part = source.part(wanted.info.name, wanted.selection.box)
+        return None if part is None else small.read_part(self._mover.raw, self._tally, part, wanted)
+
     def known_rows(self, info: DatasetInfo) -> rows.KnownRows | None:
         """Of one dataset; None where lists of rows are left to transfers."""
         if self.writable:

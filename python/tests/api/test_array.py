@@ -71,6 +71,18 @@ def test_what_no_buffer_can_be_is_refused_and_numpy_takes_it_still(context: pens
         memoryview(array)
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e5m2", "float32", "complex64", "int64"])
+def test_files_take_arrays_of_each_type(context: penstock.Context, tmp_path: Path, dtype: str) -> None:
+    content = np.arange(240, dtype="u1")
+    array = filled(context, content).view(dtype)
+    with context.create(tmp_path / "x") as file:
+        file.write(array)
+    other = filled(context, np.zeros(240, "u1")).view(dtype)
+    with context.open(tmp_path / "x") as file:
+        assert file.read(other).bytes == 240
+    assert bytes(other.as_bytes()) == content.tobytes()
+
+
 def test_a_copy_shares_the_memory(context: penstock.Context) -> None:
     array = filled(context, np.arange(12.0).reshape(3, 4))[1:, 1:]
     other = copy.copy(array)

@@ -88,7 +88,7 @@ def compare(content: bytes, open: Open, name: Path, patch: pytest.MonkeyPatch) -
     return is_read
 
 
-KINDS = {"safetensors": (SAFETENSORS, open_safetensors, [0, 5, 10]), "npy": (NPY, open_npy, [0, 1, 2, 8, 10])}
+KINDS = {"safetensors": (SAFETENSORS, open_safetensors, [0, 5, 10, 11]), "npy": (NPY, open_npy, [0, 1, 2, 8, 10])}
 
 
 @pytest.mark.filterwarnings("ignore:invalid escape sequence")

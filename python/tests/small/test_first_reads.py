@@ -13,6 +13,7 @@ from small_files import DATASETS, SHAPE, find, values
 
 import penstock
 from penstock.formats.dataset import Dataset
+from penstock.formats.state import FileState
 
 h5py = pytest.importorskip("h5py")
 
@@ -36,11 +37,13 @@ def test_the_first_read_tells_what_every_read_tells(
     for native in (True, False):
         if not native:
             monkeypatch.setattr(Dataset, "_small", lambda *_: None)
+            monkeypatch.setattr(FileState, "read_part", lambda *_: None)
         with penstock.open(folder / file_name, device="host") as file:
             np.testing.assert_array_equal(np.asarray(find(file, name)[index]), values(dtype)[index])
             many = file_name == "f.npy" or name == "chunked"  # ranges: some of these have more than a small read does
             if not many:
-                assert bool(file._file._tally.reads) == (native and file_name != "x.zarr")
+                is_one = file_name != "x.zarr" or index != (slice(6, 12), 2)  # range of a chunk
+                assert bool(file._file._tally.reads) == (native and is_one)
             found.append(told(file))
     one, other = found
     if name in ("packed", "summed", "chunked") or file_name == "f.npy" or isinstance(index, tuple):

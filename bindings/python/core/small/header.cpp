@@ -18,26 +18,28 @@
 namespace penstock::python {
 namespace {
 
-constexpr std::size_t kFirstBytes = 8192;
+constexpr std::uint64_t kFirstBytes = 1024;
+constexpr std::uint64_t kMostBytes = 64 * kKiB;  // of a header; longer ones take so long that Python may read them
 
-// A header that is longer than its first bytes, or a file that is none: left to Python.
+// A header that is longer, or a file that is none: left to Python.
 struct NotHere {};
 
 class FirstBytes final : public formats::ByteSource {
   public:
-    explicit FirstBytes(const std::string& name) : name_(name) {
-        // A pipe of this name does not block.
-        const os::UniqueFd fd(::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-        if (!fd || ::fstat(fd.get(), &status_) != 0 || !S_ISREG(status_.st_mode)) throw NotHere{};
-        begin_.resize(std::min<std::uint64_t>(kFirstBytes, size_bytes()));
-        const ssize_t got = ::pread(fd.get(), begin_.data(), begin_.size(), 0);
-        if (got <= 0 || static_cast<std::size_t>(got) != begin_.size()) throw NotHere{};
+    // A pipe of this name does not block.
+    explicit FirstBytes(const std::string& name)
+        : name_(name), fd_(::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+        if (!fd_ || ::fstat(fd_.get(), &status_) != 0 || !S_ISREG(status_.st_mode) || size_bytes() == 0) {
+            throw NotHere{};
+        }
+        extend(kFirstBytes);
     }
     const std::string& name() const override { return name_; }
     std::uint64_t size_bytes() const override { return static_cast<std::uint64_t>(status_.st_size); }
     std::vector<std::byte> read(std::uint64_t offset, std::uint64_t bytes) const override {
         const std::uint64_t wanted = offset >= size_bytes() ? 0 : std::min(bytes, size_bytes() - offset);
-        if (wanted > begin_.size() || offset > begin_.size() - wanted) throw NotHere{};
+        if (wanted > kMostBytes || offset > kMostBytes - wanted) throw NotHere{};
+        if (wanted != 0) extend(offset + wanted);
         const auto* const first = begin_.data() + (wanted == 0 ? 0 : offset);
         return {first, first + wanted};
     }
@@ -45,9 +47,18 @@ class FirstBytes final : public formats::ByteSource {
     std::string_view text() const { return {reinterpret_cast<const char*>(begin_.data()), begin_.size()}; }
 
   private:
+    void extend(std::uint64_t end) const {
+        const std::size_t there = begin_.size(), wanted = std::min(end, size_bytes());
+        if (wanted <= there) return;
+        begin_.resize(wanted);
+        const ssize_t got = ::pread(fd_.get(), begin_.data() + there, wanted - there, static_cast<off_t>(there));
+        if (got < 0 || static_cast<std::size_t>(got) != wanted - there) throw NotHere{};
+    }
+
     const std::string& name_;
+    os::UniqueFd fd_;
     struct stat status_ {};
-    std::vector<std::byte> begin_;
+    mutable std::vector<std::byte> begin_;
 };
 
 // Bytes that lie as they are, in C order.
@@ -76,7 +87,12 @@ nb::tuple tuple_of(const std::vector<std::int64_t>& numbers) {
     return made;
 }
 
-// None, or (device, inode, first bytes, {name: (type, shape, offset)}).
+// What only Python parses: all of the header, where it has attributes.
+std::string_view attributes_in(std::string_view text) {
+    return text.find("\"__metadata__\"") == std::string_view::npos ? std::string_view{} : text;
+}
+
+// None, or (device, inode, first bytes that have attributes, {name: (type, shape, offset)}).
 nb::object read_header(const std::string& format, nb::handle path) {
     const std::string name = file_name(path, "open");
     try {
@@ -89,7 +105,7 @@ nb::object read_header(const std::string& format, nb::handle path) {
                 nb::make_tuple(nb::str(one.type.name.data(), one.type.name.size()), tuple_of(one.grid.shape),
                                one.offset_bytes);
         }
-        const std::string_view text = source.text();
+        const std::string_view text = attributes_in(source.text());
         return nb::make_tuple(source.status().st_dev, source.status().st_ino, nb::bytes(text.data(), text.size()),
                               placed);
     } catch (const NotHere&) {

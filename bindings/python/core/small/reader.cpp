@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "context/state.hpp"
 #include "context/transfer/small/named_file.hpp"
 #include "data/layout/layout.hpp"
 #include "penstock/box.hpp"
@@ -52,8 +53,8 @@ class SmallReader {
 
     SmallReader(Context context, std::shared_ptr<SmallTally> tally, Source source)
         : context_(std::move(context)),
-          emulated_(context_.device().info().emulated),
-          device_index_(context_.device().info().index),
+          emulated_(context::ContextState::of(context_).machine().emulated_device),
+          device_index_(context::ContextState::of(context_).device_index),
           tally_(std::move(tally)),
           source_(std::move(source)),
           layout_(source_.layout),
@@ -363,8 +364,9 @@ class SmallReader {
 };
 
 // `chunks`: a table of int64, a row a chunk: its number in the grid, and where it begins; or where the only one does.
+// `watched`: a Watch of Python, and the time of the last change.
 std::unique_ptr<SmallReader> reader_of(const Context& context, std::shared_ptr<SmallTally> tally,
-                                       const nb::dict& stored, const nb::dict& watched) {
+                                       const nb::dict& stored, const nb::tuple& watched) {
     data::Stored described;
     described.shape = nb::cast<std::vector<std::int64_t>>(stored["shape"]);
     described.chunk_shape = nb::cast<std::vector<std::int64_t>>(stored["chunk_shape"]);
@@ -382,12 +384,12 @@ std::unique_ptr<SmallReader> reader_of(const Context& context, std::shared_ptr<S
         }
     }
     Watched file;
-    file.name = python::file_name(watched["file"], "open");
-    file.device = nb::cast<dev_t>(watched["device"]);
-    file.inode = nb::cast<ino_t>(watched["inode"]);
-    file.bytes = nb::cast<std::optional<std::uint64_t>>(watched["bytes"]);
-    file.modified_ns = nb::cast<std::optional<std::int64_t>>(watched["modified_ns"]);
-    file.changed_ns = nb::cast<std::optional<std::int64_t>>(watched["changed_ns"]);
+    file.name = python::file_name(watched[0], "open");
+    file.device = nb::cast<dev_t>(watched[1]);
+    file.inode = nb::cast<ino_t>(watched[2]);
+    file.bytes = nb::cast<std::optional<std::uint64_t>>(watched[3]);
+    file.modified_ns = nb::cast<std::optional<std::int64_t>>(watched[4]);
+    file.changed_ns = nb::cast<std::optional<std::int64_t>>(watched[5]);
     SmallReader::Source source{Layout(std::move(described)), swap_bytes, nb::cast<bool>(stored["backwards"]),
                                std::move(file), stored["array_class"], stored["dtype"]};
     if (const nb::object find = stored["find_chunk"]; !find.is_none()) {

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cache
+from types import TracebackType
 from typing import NamedTuple
 
 import h5py
@@ -91,18 +91,30 @@ def close_file(file: h5f.FileID) -> None:
         file.close()
 
 
-@contextmanager
-def explained(file: str, dataset: str = "", names_exist: bool = False) -> Iterator[None]:
+_DAMAGE = (OSError, RuntimeError, ValueError, TypeError, OverflowError, UnicodeError)
+
+
+class explained:  # noqa: N801 - reads as a function; a generator would take longer than most blocks
     """What HDF5 stumbles over in the block as an Error: mostly damage of the file. A KeyError says that a name is
     unknown, unless all names in the block were found in the file itself."""
-    try:
-        yield
-    except KeyError as error:
-        if not names_exist:
-            raise
-        raise fault_of(file, error, dataset) from error
-    except (OSError, RuntimeError, ValueError, TypeError, OverflowError, UnicodeError) as error:
-        raise fault_of(file, error, dataset) from error
+
+    __slots__ = ("_about",)
+
+    def __init__(self, file: str, dataset: str = "", names_exist: bool = False) -> None:
+        self._about = file, dataset, names_exist
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if error is None:
+            return
+        file, dataset, names_exist = self._about
+        if isinstance(error, KeyError):
+            if names_exist:
+                raise fault_of(file, error, dataset) from error
+        elif isinstance(error, _DAMAGE):
+            raise fault_of(file, error, dataset) from error
 
 
 def name_bytes(name: str) -> bytes:

@@ -20,14 +20,15 @@ import numpy as np
 
 from penstock import _core
 from penstock._api import Outcome
-from penstock._arrays.array import Array
+from penstock._arrays.array import Array, c_strides
 from penstock._evidence import distinct
 from penstock._files.open_files import Lease
-from penstock.formats.model import Box, ChunkLookup, ChunkTable, Container, DatasetInfo, Watch
+from penstock.formats.model import Box, ChunkLookup, ChunkTable, Container, DatasetInfo, FilePart, Watch
 from penstock.formats.reading.cores import decoder_name
 from penstock.formats.reading.kept import file_stamp, key_of, may_keep
 from penstock.formats.reading.mover import Mover
 from penstock.formats.reading.record import Counts
+from penstock.formats.reading.request import SMALL_BYTES, Request
 
 _MOST_DIMENSIONS = 16  # of the native reader
 _FEW_CHUNKS = 256  # of a dataset, which its first read may look for: that takes less than planning
@@ -58,7 +59,7 @@ def reader_of(
         "decoder": how.decoder,
         "chunk_bytes": info.chunk_bytes,
     }
-    return _core.SmallReader(mover.raw, tally, stored, watch._asdict() | {"changed_ns": how.changed_ns})
+    return _core.SmallReader(mover.raw, tally, stored, (*watch, how.changed_ns))
 
 
 def may_be_native(info: DatasetInfo) -> bool:
@@ -214,6 +215,33 @@ def _cells(info: DatasetInfo, table: ChunkTable) -> np.ndarray | None:
         return None
     cells = np.ravel_multi_index(tuple((table.origin // chunk).T), tuple(-(-shape // chunk)))
     return cells.astype(np.int64) if len(np.unique(cells)) == len(cells) else None
+
+
+def may_be_part(wanted: Request) -> bool:
+    """Whether it may be one range of a file that is in the order of the caller, and is small."""
+    info, selection = wanted.info, wanted.selection
+    if info.filters or info.order != "C" or info.dtype.swap_bytes or selection.picks is not None:
+        return False
+    plain = not info.dtype.host_only and not info.conversion and info.ndim > 0
+    return plain and 0 < wanted.bytes <= SMALL_BYTES and all(step == 1 for step in selection.steps)
+
+
+def read_part(raw: _core.Context, tally: _core.SmallTally, part: FilePart, wanted: Request) -> Any:
+    """An Array; None where it is more than one range, or a transfer has to read it."""
+    info, selection = wanted.info, wanted.selection
+    item = info.dtype.itemsize
+    offset, stride, is_whole = 0, item, True
+    for first, count, origin, extent in reversed(
+        [*zip(selection.first, selection.counts, part.origin, part.shape, strict=True)]
+    ):
+        if count != 1 and not is_whole:
+            return None  # what lies between is of others
+        is_whole = is_whole and count == extent
+        offset += (first - origin) * stride
+        stride *= extent
+    shape = selection.shape
+    kind = (Array, info.dtype.native, shape, c_strides(shape, item))
+    return _core.read_part(raw, tally, (part.file, stride, offset, wanted.bytes), kind)
 
 
 def lend(mover: Mover, reader: _core.SmallReader) -> bool:

@@ -11,8 +11,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from penstock._error import Error
 from penstock.formats.faults import no_memory
@@ -20,8 +19,7 @@ from penstock.formats.model import Box, Container, Format, Writer
 from penstock.formats.new_file import sync_file
 
 
-@dataclass(frozen=True)
-class Opened:
+class Opened(NamedTuple):
     """What a format gives: a container to read, or a writer (of a new file, or of one that is changed)."""
 
     name: str
@@ -45,12 +43,11 @@ class _Asked:
         source = self._source
         source.need_open()  # in a forked child the lock may be that of a thread which is not there
         source.lock.acquire()
-        try:
-            source.need_open()
+        if not source.closed:
             return source._reading
-        except BaseException:
-            source.lock.release()
-            raise
+        source.lock.release()
+        source.need_open()
+        raise AssertionError("it is closed")
 
     def __exit__(self, *_: object) -> None:
         self._source.lock.release()

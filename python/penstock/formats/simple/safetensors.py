@@ -65,7 +65,9 @@ def open_safetensors(name: str | os.PathLike[str]) -> ContiguousFile:
 
 
 def _metadata_of(begin: bytes) -> Mapping[str, Any]:
-    """From the first bytes of a file whose header lies in them."""
+    """From the first bytes of a file whose header lies in them; none, where it has no attributes."""
+    if not begin:
+        return {}
     return _JSON.decode(begin[8 : 8 + int.from_bytes(begin[:8], "little")].decode()).get(_METADATA, {})
 
 

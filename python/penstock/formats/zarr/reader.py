@@ -19,7 +19,7 @@ from penstock._error import Error
 from penstock._files.descriptor import close_read, read_at
 from penstock._files.open_files import with_room
 from penstock.formats.faults import damaged, unknown, unsupported
-from penstock.formats.model import Box, ChunkTable, Container, DatasetInfo, Shape
+from penstock.formats.model import Box, ChunkTable, Container, DatasetInfo, FilePart, Shape
 from penstock.formats.reading.aside import Threads
 from penstock.formats.simple.single import need_same
 from penstock.formats.zarr.array import ArrayMeta, Storage, pipeline_of, recipe_of, storage_of
@@ -89,6 +89,18 @@ class Zarr(Container):
             raise damaged(self.name, str(error), name) from None
         except OSError as error:
             raise Error.of(error, f"find chunks of dataset {name!r} of", self.name, "") from error
+
+    def part(self, name: str, box: Box) -> FilePart | None:
+        meta, plain = self.meta(name), self.nodes.plain(name)
+        storage = storage_of(meta)
+        if meta.refusal or storage.packed or storage.sharded or storage.backwards or self.moved.get(plain):
+            return None
+        index = tuple(start // size for start, size in zip(box.start, meta.file_chunk, strict=True))
+        if any((stop - 1) // size != at for stop, size, at in zip(box.stop, meta.file_chunk, index, strict=True)):
+            return None
+        need_same(self.nodes.root, self.nodes.identity)
+        origin = tuple(at * size for at, size in zip(index, meta.file_chunk, strict=True))
+        return FilePart(f"{self.nodes.folder(plain)}/{meta.keys.path(index)}", origin, meta.file_chunk)
 
     def decode(self, name: str, box: Box) -> memoryview:
         return self.decoding(name, box)()
