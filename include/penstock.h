@@ -132,6 +132,8 @@ int penstock_context_create(const penstock_context_options* options, penstock_co
                             penstock_error* error);
 void penstock_context_destroy(penstock_context* context);
 int penstock_context_device(const penstock_context* context, penstock_text* name, penstock_error* error);
+/* The device for a process that is so many-eth, from 0, on its machine: "cuda:N" in turn, or "host" without a GPU. */
+int penstock_local_device(uint32_t local_process, penstock_text* name, penstock_error* error);
 /* Staging memory held now and at most so far. Either pointer may be null. */
 int penstock_context_pinned(const penstock_context* context, uint64_t* now_bytes, uint64_t* peak_bytes,
                             penstock_error* error);

@@ -6,6 +6,11 @@
  * and then lets readers see the step. A step that fails is told by the next call and by close, with its number and its
  * variable. The steps before it stay readable, and so they do when the process ends at any moment.
  *
+ * Several processes write one file with a history each: process and processes in the options number them, and each
+ * variable has the box of its process in global_shape. Process 0 begins first, and makes the file. A step is published
+ * when each process has written its part: they agree on the smallest steps_written, and all publish so many.
+ * penstock_mpi.h does this with MPI.
+ *
  * The conventions of penstock.h hold, and one more: calls of one history come from one thread.
  */
 #ifndef PENSTOCK_HISTORY_H
@@ -33,28 +38,34 @@ typedef struct penstock_history_options {
     int32_t memory;          /* of fields and slots: PENSTOCK_DEVICE, or PENSTOCK_SYSTEM for fields of the host */
     int32_t durable;         /* a step that readers see survives a power cut */
     int32_t refuse_existing; /* an existing file of that name is an error */
+    uint32_t process;        /* the number of this process among those that write the file */
+    uint32_t processes;      /* 0: one */
 } penstock_history_options;
-#define PENSTOCK_HISTORY_OPTIONS_INIT {sizeof(penstock_history_options), 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define PENSTOCK_HISTORY_OPTIONS_INIT \
+    { sizeof(penstock_history_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* A field with a value for each step. Each list has `rank` entries, in C order of the memory: the last is of the
  * nearest elements. The time is no dimension of it: the file has it as its first one. */
 typedef struct penstock_history_variable {
     uint64_t struct_size;
     const char* name;
-    const char* dtype;             /* in the file, e.g. "float32" */
-    const char* source_dtype;      /* in memory; null: the same */
-    const char* const* dimensions; /* names; those of one name have one length */
-    const uint64_t* shape;         /* elements that are written */
-    const uint64_t* halo_low;      /* elements in memory before them; null: none */
-    const uint64_t* halo_high;     /* elements in memory behind them; null: none */
-    const int64_t* strides_bytes;  /* in memory; null: all elements lie one behind the other */
+    const char* dtype;                  /* in the file, e.g. "float32" */
+    const char* source_dtype;           /* in memory; null: the same */
+    const char* const* dimensions;      /* names; those of one name have one length */
+    const uint64_t* shape;              /* elements that are written */
+    const uint64_t* halo_low;           /* elements in memory before them; null: none */
+    const uint64_t* halo_high;          /* elements in memory behind them; null: none */
+    const int64_t* strides_bytes;       /* in memory; null: all elements lie one behind the other */
     const char* const* file_dimensions; /* their order in the file; null: as in memory */
-    uint32_t rank;                 /* at most 6 */
+    const uint64_t* global_shape;       /* of all processes' boxes together; null: the shape */
+    const uint64_t* start;              /* where the box of this process begins there; null without global_shape */
+    uint32_t rank;                      /* at most 6 */
     int32_t statistic;
-    uint32_t keep_bits;            /* of the mantissa, for files that compress well; 0: all */
-    int32_t reserved;              /* zero */
+    uint32_t keep_bits; /* of the mantissa, for files that compress well; 0: all */
+    int32_t reserved;   /* zero */
 } penstock_history_variable;
-#define PENSTOCK_HISTORY_VARIABLE_INIT {sizeof(penstock_history_variable), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define PENSTOCK_HISTORY_VARIABLE_INIT \
+    { sizeof(penstock_history_variable), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Values that do not change: coordinates, heights, masks. They are in the file from its first moment on. */
 typedef struct penstock_history_constant {
@@ -67,7 +78,8 @@ typedef struct penstock_history_constant {
     uint64_t rank;                 /* 0: one value */
     uint64_t bytes;                /* of the values */
 } penstock_history_constant;
-#define PENSTOCK_HISTORY_CONSTANT_INIT {sizeof(penstock_history_constant), 0, 0, 0, 0, 0, 0, 0}
+#define PENSTOCK_HISTORY_CONSTANT_INIT \
+    { sizeof(penstock_history_constant), 0, 0, 0, 0, 0, 0, 0 }
 
 typedef struct penstock_attribute {
     uint64_t struct_size;
@@ -77,11 +89,13 @@ typedef struct penstock_attribute {
     const double* numbers; /* count of them */
     uint64_t count;
 } penstock_attribute;
-#define PENSTOCK_ATTRIBUTE_INIT {sizeof(penstock_attribute), 0, 0, 0, 0, 0}
+#define PENSTOCK_ATTRIBUTE_INIT \
+    { sizeof(penstock_attribute), 0, 0, 0, 0, 0 }
 
 typedef struct penstock_history_facts {
     uint64_t struct_size;
     uint64_t steps_ended;
+    uint64_t steps_written;   /* whose data, of this process, are in the file */
     uint64_t steps_published; /* that readers see */
     uint64_t step_bytes;      /* of one step in the file */
     uint64_t slot_bytes;      /* of all slots */
@@ -90,7 +104,8 @@ typedef struct penstock_history_facts {
     double write_seconds;     /* in the thread, from a packed slot to a step that readers see */
     penstock_text* evidence;  /* in; null, or where the evidence of the last step goes as JSON */
 } penstock_history_facts;
-#define PENSTOCK_HISTORY_FACTS_INIT {sizeof(penstock_history_facts), 0, 0, 0, 0, 0, 0, 0, 0}
+#define PENSTOCK_HISTORY_FACTS_INIT \
+    { sizeof(penstock_history_facts), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* The file appears at the first put, whole and without steps. options may be null. Give back with
  * penstock_history_close or penstock_history_abandon. */
@@ -101,16 +116,22 @@ int penstock_history_define(penstock_history* history, const penstock_history_va
                             penstock_error* error);
 int penstock_history_define_constant(penstock_history* history, const penstock_history_constant* constant,
                                      penstock_error* error);
-int penstock_history_set_attribute(penstock_history* history, const char* variable,
-                                   const penstock_attribute* attribute, penstock_error* error);
+int penstock_history_set_attribute(penstock_history* history, const char* variable, const penstock_attribute* attribute,
+                                   penstock_error* error);
+/* Makes the file and the slots; the first put does it where this was not called. Definitions end with it. */
+int penstock_history_begin(penstock_history* history, penstock_error* error);
+/* The same number in all processes that make the same file. */
+int penstock_history_digest(const penstock_history* history, uint64_t* digest, penstock_error* error);
 /* Fields that are put from now on are made on this stream, a cudaStream_t: its work comes first. Null, as at first: the
  * default one. */
 int penstock_history_use_stream(penstock_history* history, void* stream, penstock_error* error);
 /* data: the first element of the array in memory, halo included. */
 int penstock_history_put(penstock_history* history, const char* variable, const void* data, penstock_error* error);
 int penstock_history_end_step(penstock_history* history, double time, penstock_error* error);
-/* Until readers see every step that ended. */
+/* Until the data of every step that ended are written, and seen by readers if one process writes the file. */
 int penstock_history_wait(penstock_history* history, penstock_error* error);
+/* For several processes alone: readers see so many steps from now on. */
+int penstock_history_publish(penstock_history* history, uint64_t steps, penstock_error* error);
 int penstock_history_describe(const penstock_history* history, penstock_history_facts* facts, penstock_error* error);
 /* Waits, closes the file, and reports a step that failed. The handle is gone afterwards, also on failure. */
 int penstock_history_close(penstock_history* history, penstock_error* error);

@@ -126,7 +126,8 @@ TEST_F(AbiProfile, in_a_directory_that_does_not_fit_is_passed_over_with_a_note) 
 
 TEST_F(AbiProfile, that_is_garbage_absent_or_nameless_is_an_error_with_words) {
     const std::string garbage = directory_.file("garbage.csv"), absent = directory_.file("absent.csv");
-    std::ofstream(garbage) << "\x7f" "ELF\n\x01\x02";
+    std::ofstream(garbage) << "\x7f"
+                              "ELF\n\x01\x02";
     EXPECT_EQ(make(garbage.c_str()), PENSTOCK_INVALID_ARGUMENT);
     EXPECT_EQ(context_, nullptr);
     EXPECT_NE(std::string_view(error_.cause).find("line 1"), std::string_view::npos) << error_.cause;
@@ -142,8 +143,10 @@ TEST_F(AbiProfile, adaptive_contexts_correct_what_it_predicts_and_others_do_not)
         ASSERT_EQ(make(name.c_str(), adaptive), PENSTOCK_OK) << error_.message;
         EXPECT_DOUBLE_EQ(predicted_seconds(read()), kAges);
         const double second = predicted_seconds(read());
-        if (adaptive) EXPECT_LT(second, kAges) << "the first read taught nothing";
-        else EXPECT_DOUBLE_EQ(second, kAges);
+        if (adaptive)
+            EXPECT_LT(second, kAges) << "the first read taught nothing";
+        else
+            EXPECT_DOUBLE_EQ(second, kAges);
     }
 }
 

@@ -34,6 +34,8 @@ penstock::HistoryOptions history_options(const penstock_history_options* given) 
     options.memory = penstock::c::checked_kind(wanted.memory);
     options.durable = wanted.durable != 0;
     options.replace = wanted.refuse_existing == 0;
+    options.process = wanted.process;
+    options.processes = wanted.processes == 0 ? 1 : wanted.processes;
     return options;
 }
 
@@ -81,6 +83,8 @@ penstock::HistoryVariable history_variable(const penstock_history_variable* give
     variable.halo_high = list<std::uint64_t>("halo_high", wanted.halo_high, rank);
     variable.strides_bytes = list<std::int64_t>("strides_bytes", wanted.strides_bytes, rank);
     variable.file_dimensions = list<std::string>("a name of file_dimensions", wanted.file_dimensions, rank);
+    variable.global_shape = list<std::uint64_t>("global_shape", wanted.global_shape, rank);
+    variable.start = list<std::uint64_t>("start", wanted.start, rank);
     variable.statistic = checked_statistic(wanted.statistic);
     variable.keep_bits = wanted.keep_bits;
     return variable;
@@ -116,6 +120,7 @@ penstock::HistoryAttribute history_attribute(const penstock_attribute* given) {
 
 void give(const penstock::HistoryFacts& facts, penstock_history_facts& out) {
     out.steps_ended = facts.steps_ended;
+    out.steps_written = facts.steps_written;
     out.steps_published = facts.steps_published;
     out.step_bytes = facts.step_bytes;
     out.slot_bytes = facts.slot_bytes;
@@ -152,6 +157,18 @@ int penstock_history_set_attribute(penstock_history* history, const char* variab
                                    penstock_error* error) {
     return guarded("set attribute", error,
                    [&] { opened(history).set_attribute(history_attribute(attribute), text_or(variable, "")); });
+}
+
+int penstock_history_begin(penstock_history* history, penstock_error* error) {
+    return guarded("begin", error, [&] { opened(history).begin(); });
+}
+
+int penstock_history_digest(const penstock_history* history, uint64_t* digest, penstock_error* error) {
+    return guarded("sum history", error, [&] { required("the digest", digest) = opened(history).digest(); });
+}
+
+int penstock_history_publish(penstock_history* history, uint64_t steps, penstock_error* error) {
+    return guarded("publish", error, [&] { opened(history).publish(steps); });
 }
 
 int penstock_history_use_stream(penstock_history* history, void* stream, penstock_error* error) {

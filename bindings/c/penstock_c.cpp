@@ -82,6 +82,14 @@ int penstock_context_device(const penstock_context* context, penstock_text* name
     return guarded("device name", error, [&] { give_text(name, opened(context).device().name()); });
 }
 
+int penstock_local_device(uint32_t local_process, penstock_text* name, penstock_error* error) {
+    return guarded("find device", error, [&] {
+        std::string why;
+        const int count = penstock::cuda_device_count(why);
+        give_text(name, count == 0 ? "host" : "cuda:" + std::to_string(local_process % static_cast<uint32_t>(count)));
+    });
+}
+
 int penstock_context_pinned(const penstock_context* context, uint64_t* now_bytes, uint64_t* peak_bytes,
                             penstock_error* error) {
     return guarded("pinned memory", error, [&] {

@@ -187,6 +187,12 @@ module penstock
       type(penstock_text), intent(inout) :: name
       type(penstock_error), intent(inout), optional :: error
     end function
+    integer(c_int) function penstock_local_device(local_process, name, error) bind(c)
+      import
+      integer(c_int32_t), value :: local_process
+      type(penstock_text), intent(inout) :: name
+      type(penstock_error), intent(inout), optional :: error
+    end function
     integer(c_int) function penstock_context_pinned(context, now_bytes, peak_bytes, error) bind(c)
       import
       type(c_ptr), value :: context

@@ -6,24 +6,24 @@
 module penstock_history
   use penstock
   implicit none
-  private :: turned
+  private :: reversed
 
   enum, bind(c)
     enumerator :: penstock_no_statistic = 0, penstock_mean = 1, penstock_minimum = 2, penstock_maximum = 3
   end enum
 
   type, bind(c) :: penstock_history_options
-    integer(c_int64_t) :: struct_size = 64
+    integer(c_int64_t) :: struct_size = 72
     type(c_ptr) :: format = c_null_ptr, time_units = c_null_ptr, calendar = c_null_ptr, path = c_null_ptr
     real(c_double) :: start_time = 0
-    integer(c_int32_t) :: slots = 0, memory = 0, durable = 0, refuse_existing = 0
+    integer(c_int32_t) :: slots = 0, memory = 0, durable = 0, refuse_existing = 0, process = 0, processes = 0
   end type
 
   type, bind(c) :: penstock_history_variable
-    integer(c_int64_t) :: struct_size = 96
+    integer(c_int64_t) :: struct_size = 112
     type(c_ptr) :: name = c_null_ptr, dtype = c_null_ptr, source_dtype = c_null_ptr, dimensions = c_null_ptr
     type(c_ptr) :: shape = c_null_ptr, halo_low = c_null_ptr, halo_high = c_null_ptr, strides_bytes = c_null_ptr
-    type(c_ptr) :: file_dimensions = c_null_ptr
+    type(c_ptr) :: file_dimensions = c_null_ptr, global_shape = c_null_ptr, start = c_null_ptr
     integer(c_int32_t) :: rank = 0, statistic = 0, keep_bits = 0, reserved = 0
   end type
 
@@ -41,8 +41,8 @@ module penstock_history
   end type
 
   type, bind(c) :: penstock_history_facts
-    integer(c_int64_t) :: struct_size = 72
-    integer(c_int64_t) :: steps_ended = 0, steps_published = 0, step_bytes = 0, slot_bytes = 0
+    integer(c_int64_t) :: struct_size = 80
+    integer(c_int64_t) :: steps_ended = 0, steps_written = 0, steps_published = 0, step_bytes = 0, slot_bytes = 0
     real(c_double) :: put_seconds = 0, wait_seconds = 0, write_seconds = 0
     type(c_ptr) :: evidence = c_null_ptr
   end type
@@ -73,6 +73,23 @@ module penstock_history
       type(c_ptr), value :: history
       character(kind=c_char), intent(in), optional :: variable(*)
       type(penstock_attribute), intent(in) :: attribute
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    integer(c_int) function penstock_history_begin(history, error) bind(c)
+      import
+      type(c_ptr), value :: history
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    integer(c_int) function penstock_history_digest(history, digest, error) bind(c)
+      import
+      type(c_ptr), value :: history
+      integer(c_int64_t), intent(out) :: digest
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    integer(c_int) function penstock_history_publish(history, steps, error) bind(c)
+      import
+      type(c_ptr), value :: history
+      integer(c_int64_t), value :: steps
       type(penstock_error), intent(inout), optional :: error
     end function
     integer(c_int) function penstock_history_use_stream(history, stream, error) bind(c)
@@ -120,17 +137,18 @@ contains
 
   ! penstock_history_define of a field as its Fortran array is declared: the nearest dimension first. The array in
   ! memory has `halo` more elements on both sides of each dimension than `shape`, which is what is written.
+  ! Of several processes, each gives its box: `shape` elements from `start` on, counted from 1, of `global_shape`.
   integer(c_int) function penstock_history_field(history, name, dimensions, shape, halo, dtype, source_dtype, &
-      statistic, keep_bits, error) result(code)
+      statistic, keep_bits, global_shape, start, error) result(code)
     type(c_ptr), intent(in) :: history
     character(len=*), intent(in) :: name, dimensions(:)
     integer(c_int64_t), intent(in) :: shape(:)
-    integer(c_int64_t), intent(in), optional :: halo(:)
+    integer(c_int64_t), intent(in), optional :: halo(:), global_shape(:), start(:)
     character(len=*), intent(in), optional :: dtype, source_dtype
     integer(c_int), intent(in), optional :: statistic, keep_bits
     type(penstock_error), intent(inout), optional :: error
     type(penstock_history_variable) :: variable
-    integer(c_int64_t), target :: numbers(penstock_most_dimensions, 2)
+    integer(c_int64_t), target :: numbers(penstock_most_dimensions, 4)
     character(kind=c_char, len=:), allocatable, target :: names, own_name, own_dtype, own_source
     type(c_ptr), target :: pointers(penstock_most_dimensions)
     integer(c_int64_t) :: rank
@@ -147,9 +165,11 @@ contains
       own_source = penstock_name(source_dtype)
       variable%source_dtype = c_loc(own_source)
     end if
-    call turned(shape, numbers(:, 1), variable%shape, rank)
-    if (present(halo)) call turned(halo, numbers(:, 2), variable%halo_low, rank)
+    call reversed(shape, numbers(:, 1), variable%shape, rank)
+    if (present(halo)) call reversed(halo, numbers(:, 2), variable%halo_low, rank)
     variable%halo_high = variable%halo_low
+    if (present(global_shape)) call reversed(global_shape, numbers(:, 3), variable%global_shape, rank)
+    if (present(start)) call reversed(start - 1, numbers(:, 4), variable%start, rank)
     if (size(dimensions) /= size(shape)) rank = -1
     most = min(size(dimensions), penstock_most_dimensions)
     room = len(dimensions) + 1
@@ -203,7 +223,7 @@ contains
   end function
 
   ! Numbers in C order, and their count in `rank`: -1, which the library refuses, where lists have other counts.
-  subroutine turned(given, place, pointer, rank)
+  subroutine reversed(given, place, pointer, rank)
     integer(c_int64_t), intent(in) :: given(:)
     integer(c_int64_t), intent(inout), target, contiguous :: place(:)
     type(c_ptr), intent(out) :: pointer

@@ -13,6 +13,10 @@
 //
 // A step that fails is told by the next call and by close(), with its number and its variable. The steps before it stay
 // readable, and so they do when the process ends at any moment. One thread uses a History.
+//
+// Several processes, of MPI or others, write one file with a History each: each has its number among them, and its box
+// of the fields. Number 0 begins first, and makes the file. A step is published when each process has written its part:
+// they agree on the smallest `steps_written` of their facts, and all publish so many.
 #pragma once
 
 #include <cstddef>
@@ -52,6 +56,8 @@ struct HistoryVariable {
     std::string source_dtype{};                 // in memory; empty: that of the file
     HistoryStatistic statistic = HistoryStatistic::none;
     std::uint32_t keep_bits = 0;                 // of the mantissa, for files that compress well; 0: all
+    std::vector<std::uint64_t> global_shape{};   // of all processes' boxes together; empty: the shape
+    std::vector<std::uint64_t> start{};          // where the box of this process begins there
     std::vector<std::string> file_dimensions{};  // their order in the file; empty: as in memory
     std::vector<HistoryAttribute> attributes{};
 };
@@ -67,8 +73,10 @@ struct HistoryConstant {
 };
 
 struct HistoryOptions {
-    std::string format = "cdf5";             // "cdf5" or "cdf2": classic netCDF
-    std::uint32_t slots = 2;                 // 1 to 64
+    std::string format = "cdf5";  // "cdf5" or "cdf2": classic netCDF
+    std::uint32_t slots = 2;      // 1 to 64
+    std::uint32_t process = 0;    // the number of this process among those that write the file
+    std::uint32_t processes = 1;
     MemoryKind memory = MemoryKind::device;  // of fields and slots: device, or system for fields of the host
     std::string time_units{};                // e.g. "seconds since 2000-01-01 00:00:00"; empty: the time has no units
     std::string calendar = "standard";       // one of the CF conventions
@@ -80,6 +88,7 @@ struct HistoryOptions {
 
 struct HistoryFacts {
     std::uint64_t steps_ended = 0;
+    std::uint64_t steps_written = 0;    // whose data, of this process, are in the file
     std::uint64_t steps_published = 0;  // that readers see
     std::uint64_t step_bytes = 0;       // of one step in the file
     std::uint64_t slot_bytes = 0;       // of all slots
@@ -104,6 +113,10 @@ class History {
     // `variable`: a variable or constant; empty: the file. The attribute replaces one of its name.
     void set_attribute(const HistoryAttribute& attribute, const std::string& variable = {});
 
+    // Makes the file and the slots; the first put() does it where this was not called. Definitions end with it.
+    void begin();
+    // The same in all processes that make the same file: a sum of its header and its constants.
+    std::uint64_t digest() const;
     // Fields that are put from now on are made on this stream, a cudaStream_t as a number: its work comes first. 0, as
     // at first: the default one.
     void use_stream(std::uintptr_t stream);
@@ -113,8 +126,12 @@ class History {
     // Throws Error where a variable was not put, where the time is no number or not later than the last one, and of a
     // step that failed before.
     void end_step(double time);
-    // Until readers see every step that ended. Throws Error of a step that failed.
+    // Until the data of every step that ended are written, and seen by readers if no other process writes the file.
+    // Throws Error of a step that failed.
     void wait();
+    // For several processes alone: readers see so many steps from now on. Throws Error{invalid_argument} of a step that
+    // this process has not written.
+    void publish(std::uint64_t steps);
     HistoryFacts facts() const;
     // Waits, and closes the file. Throws Error of a step that failed, and of fields that were put without an end of
     // their step. Does nothing the second time.

@@ -48,6 +48,12 @@ std::uint64_t lay_out(std::vector<Field>& fields, const std::vector<formats::Dat
     std::uint64_t end = 0, end_in_file = 0;
     for (Field& field : fields) {
         const formats::DataPlace& place = places[field.layout.variable];
+        if (!field.layout.is_whole) {
+            field.slot_offset = align_up(end, kApartInSlot);
+            end = field.slot_offset + field.layout.bytes;
+            end_in_file = 0;
+            continue;
+        }
         if (place.offset_bytes != end_in_file) end = align_up(end, kApartInSlot);
         field.slot_offset = end;
         end += place.bytes;
@@ -82,6 +88,9 @@ class HistoryState {
 
     // Definitions that make no sense together are not taken.
     void change(const char* operation, const std::function<void(Definitions&)>& by);
+    void begin();
+    std::uint64_t digest() const;
+    void publish(std::uint64_t steps);
     void put(const std::string& variable, const void* data);
     void use_stream(std::uintptr_t stream) noexcept { caller_stream_ = stream; }
     void end_step(double time);
@@ -91,7 +100,6 @@ class HistoryState {
 
   private:
     bool on_device() const noexcept { return options_.memory == MemoryKind::device; }
-    void begin();
     void make_slots(std::uint64_t bytes);
     Buffer zeroed(std::uint64_t bytes) const;
     Field& field_named(const std::string& name);
@@ -130,6 +138,11 @@ HistoryState::HistoryState(const Context& context, std::string name, const Histo
         throw refused(operation, std::string("fields lie in ") + to_string(options.memory) + " memory",
                       "use device, or system for fields of the host");
     }
+    if (options.processes < 1 || options.process >= options.processes) {
+        throw refused(operation,
+                      "this is process " + std::to_string(options.process) + " of " + std::to_string(options.processes),
+                      "numbers go from 0 to one less than processes");
+    }
     if (!std::isfinite(options.start_time)) throw refused(operation, "start_time is no number", "give a finite time");
     check_calendar(options.calendar);
     stores_big_endian(options.format);  // throws of an unknown format
@@ -150,19 +163,27 @@ void HistoryState::change(const char* operation, const std::function<void(Defini
 
 // The file and the slots come with the first field.
 void HistoryState::begin() {
-    if (definitions_.variables.empty()) throw refused("put", "no variable is defined", "call define() first");
+    if (is_closed_) throw refused("begin", "the history " + shown(name_) + " is closed", "open another one");
+    if (writer_) throw refused("begin", "the history " + shown(name_) + " has begun", "call it once, or not at all");
+    if (definitions_.variables.empty()) throw refused("begin", "no variable is defined", "call define() first");
     const bool swap = stores_big_endian(options_.format) == (std::endian::native == std::endian::little);
     HistoryLayout layout = plan_history(definitions_, options_, swap);
     for (const FieldLayout& one : layout.fields) {
         fields_.push_back({one, 0, std::nullopt, 0});
         if (one.sum_bytes != 0) fields_.back().sum = zeroed(one.sum_bytes);
     }
-    const HistoryFileOptions wanted{name_, options_.format, options_.durable, options_.replace};
+    const HistoryFileOptions wanted{name_, options_.format, options_.durable, options_.replace, options_.process == 0};
     auto target = std::make_unique<HistoryFile>(context_, wanted, layout.schema);
     WriterPlan plan{context_, {}, target->reserve(), options_.transfer, layout.has_bounds};
+    plan.is_alone = options_.processes == 1;
+    plan.is_first = options_.process == 0;
+    plan.is_durable = options_.durable;
     for (const formats::DataPlace& place : plan.first) facts_.step_bytes += place.bytes;
     make_slots(lay_out(fields_, plan.first));
-    for (const Field& one : fields_) plan.fields.push_back({one.layout.name, one.layout.variable, one.slot_offset});
+    for (const Field& one : fields_) {
+        plan.fields.push_back(
+            {one.layout.name, one.layout.variable, one.slot_offset, one.layout.is_whole, one.layout.runs});
+    }
     target_ = std::move(target);
     writer_ = std::make_unique<StepWriter>(*target_, slots_, std::move(plan));
 }
@@ -202,6 +223,7 @@ Field& HistoryState::field_named(const std::string& name) {
 
 const void* HistoryState::checked_memory(const Field& field, const void* data) const {
     const std::string what = "the memory of variable " + shown(field.layout.name);
+    if (field.layout.memory_bytes == 0) return data;  // an empty box of this process
     if (data == nullptr) throw refused("put", what + " is a null pointer", "give the first element of the array");
     const MemoryView view = context_.wrap(const_cast<void*>(data), field.layout.memory_bytes,
                                           on_device() ? MemoryKind::device : MemoryKind::system);
@@ -252,6 +274,7 @@ void HistoryState::pack(const Pack& wanted, const void* source, void* destinatio
 
 void HistoryState::pack_field(Field& field, const void* data) {
     const FieldLayout& layout = field.layout;
+    if (layout.bytes == 0) return;
     std::byte* slot = moved(slots_[*slot_].memory.data(), static_cast<std::int64_t>(field.slot_offset));
     const std::byte* first = moved(data, layout.first_bytes);
     if (!layout.is_packed) {
@@ -285,7 +308,7 @@ void HistoryState::wait_packed() {
 void HistoryState::finish_statistics() {
     std::byte* slot = moved(slots_[*slot_].memory.data(), 0);
     for (Field& field : fields_) {
-        if (!field.sum) continue;
+        if (!field.sum || field.layout.bytes == 0) continue;
         Pack last = field.layout.finish;
         if (field.layout.statistic == HistoryStatistic::mean) last.scale = 1.0 / static_cast<double>(field.puts);
         pack(last, field.sum->data(), slot + field.slot_offset);
@@ -319,6 +342,17 @@ void HistoryState::end_step(double time) {
     facts_.put_seconds += seconds_since(began);
 }
 
+std::uint64_t HistoryState::digest() const {
+    return digest_of(options_.format, plan_history(definitions_, options_, false).schema);
+}
+
+void HistoryState::publish(std::uint64_t steps) {
+    if (options_.processes == 1) throw refused("publish", "one process writes the file", "its steps are published");
+    if (!writer_ || is_closed_) throw refused("publish", "the history " + shown(name_) + " is not open", "begin first");
+    writer_->check();
+    writer_->publish(steps);
+}
+
 void HistoryState::wait() {
     if (!writer_) return;
     writer_->wait();
@@ -343,6 +377,13 @@ void HistoryState::close() {
         throw;
     }
     writer_->check();
+    const HistoryFacts now = facts();
+    if (now.steps_published < now.steps_written) {
+        throw refused("close history",
+                      std::to_string(now.steps_written - now.steps_published) + " steps of " + shown(name_) +
+                          " are written and not published",
+                      "agree on their number and publish them first");
+    }
     if (!slot_) return;
     throw refused("close history", "fields of " + shown(name_) + " were put, and their step did not end",
                   "call end_step() first; the steps before it are in the file");
@@ -374,6 +415,9 @@ void History::set_attribute(const HistoryAttribute& attribute, const std::string
     });
 }
 
+void History::begin() { state_->begin(); }
+std::uint64_t History::digest() const { return state_->digest(); }
+void History::publish(std::uint64_t steps) { state_->publish(steps); }
 void History::use_stream(std::uintptr_t stream) { state_->use_stream(stream); }
 void History::put(const std::string& variable, const void* data) { state_->put(variable, data); }
 void History::end_step(double time) { state_->end_step(time); }

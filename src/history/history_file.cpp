@@ -69,9 +69,27 @@ void FileSink::barrier() {
 
 bool stores_big_endian(const std::string& format) { return format_named(format).big_endian; }
 
+std::uint64_t digest_of(const std::string& format, const FileSchema& schema) {
+    SummingSink sink("history");
+    format_named(format).make(schema, sink);
+    return sink.sum();
+}
+
+void SummingSink::write(std::uint64_t offset_bytes, std::span<const std::byte> bytes) {
+    constexpr std::uint64_t prime = 0x100000001b3;
+    sum_ = (sum_ ^ offset_bytes) * prime;
+    for (const std::byte one : bytes) sum_ = (sum_ ^ static_cast<std::uint64_t>(one)) * prime;
+}
+
 HistoryFile::HistoryFile(const Context& context, const HistoryFileOptions& options, const FileSchema& schema)
-    : sink_(options.name, options.durable) {
+    : sink_(options.name, options.durable), none_(options.name) {
     const HistoryFormat& format = format_named(options.format);
+    if (!options.is_first) {
+        growing_ = format.make(schema, none_);
+        file_ = context.open(options.name, {.mode = OpenMode::read_write});
+        sink_.use(*file_);
+        return;
+    }
     const os::UniqueFd other = locked(options.name);
     File made =
         context.open(options.name, {.mode = OpenMode::create, .durable = options.durable, .replace = options.replace});
@@ -81,6 +99,16 @@ HistoryFile::HistoryFile(const Context& context, const HistoryFileOptions& optio
     file_ = context.open(options.name, {.mode = OpenMode::read_write});
     sink_.use(*file_);
     lock_ = locked(options.name);
+}
+
+std::vector<formats::DataPlace> HistoryFile::reserve() {
+    const std::lock_guard lock(mutex_);
+    return growing_->reserve({});
+}
+
+void HistoryFile::publish(std::uint64_t steps) {
+    const std::lock_guard lock(mutex_);
+    growing_->publish(steps);
 }
 
 void HistoryFile::write_numbers(const formats::DataPlace& place, std::span<const double> numbers) {

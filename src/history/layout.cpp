@@ -91,6 +91,24 @@ std::size_t dimension_of(FileSchema& schema, const std::string& owner, const std
     return schema.dimensions.size() - 1;
 }
 
+// The box of this process among those of all.
+void check_box(const std::string& what, const HistoryVariable& one) {
+    if (one.global_shape.empty() && one.start.empty()) return;
+    if (one.global_shape.size() != one.shape.size() || one.start.size() != one.shape.size()) {
+        refuse(what + " has " + std::to_string(one.shape.size()) + " dimensions, " +
+                   std::to_string(one.global_shape.size()) + " in global_shape and " +
+                   std::to_string(one.start.size()) + " in start",
+               "give one for each dimension");
+    }
+    for (std::size_t axis = 0; axis < one.shape.size(); ++axis) {
+        const std::uint64_t all = one.global_shape[axis];
+        if (one.shape[axis] <= all && one.start[axis] <= all - one.shape[axis]) continue;
+        refuse(what + " has " + std::to_string(one.shape[axis]) + " elements from " + std::to_string(one.start[axis]) +
+                   " on, of " + std::to_string(all) + " along " + shown(one.dimensions[axis]),
+               "let each process give a box inside of global_shape");
+    }
+}
+
 void check_lists(const std::string& what, const HistoryVariable& one) {
     const std::size_t rank = one.shape.size();
     const auto check = [&](const char* list, std::size_t size, bool may_be_empty) {
@@ -105,6 +123,7 @@ void check_lists(const std::string& what, const HistoryVariable& one) {
     check("halo_high", one.halo_high.size(), true);
     check("strides_bytes", one.strides_bytes.size(), true);
     check("file_dimensions", one.file_dimensions.size(), true);
+    check_box(what, one);
     if (std::any_of(one.strides_bytes.begin(), one.strides_bytes.end(), [](std::int64_t s) { return s <= 0; })) {
         refuse(what + " has a stride that is not positive", "strides go from an element to its neighbour, in bytes");
     }
@@ -207,6 +226,35 @@ void plan_statistic(FieldLayout& field, const FieldGrid& grid, PackNumber from, 
     field.finish = pack_of(plain, kept, to);
 }
 
+// The box of a process within its variable, both in the order of the file.
+std::vector<FieldRun> runs_of(const HistoryVariable& one, const std::vector<std::size_t>& order, std::uint64_t item) {
+    std::vector<std::uint64_t> strides(order.size());  // in the variable
+    std::uint64_t stride = item, run = item, first = 0, count = 1;
+    std::size_t outer = order.size();  // dimensions before it have gaps between the elements of the box
+    for (std::size_t axis = order.size(); axis-- > 0;) {
+        strides[axis] = stride;
+        first += one.start[order[axis]] * stride;
+        stride *= one.global_shape[order[axis]];
+        if (outer != axis + 1) {
+            count *= one.shape[order[axis]];
+            continue;
+        }
+        run *= one.shape[order[axis]];
+        if (one.shape[order[axis]] == one.global_shape[order[axis]]) outer = axis;
+    }
+    if (outer > 0) --outer;
+    std::vector<FieldRun> runs(run == 0 ? 0 : count);
+    for (std::uint64_t i = 0; i < runs.size(); ++i) {
+        std::uint64_t left = i, offset = first;
+        for (std::size_t axis = outer; axis-- > 0;) {
+            offset += left % one.shape[order[axis]] * strides[axis];
+            left /= one.shape[order[axis]];
+        }
+        runs[i] = {i * run, offset, run};
+    }
+    return runs;
+}
+
 FieldLayout plan_field(const std::string& what, const HistoryVariable& one, bool swap) {
     FieldLayout field;
     field.name = one.name;
@@ -224,6 +272,11 @@ FieldLayout plan_field(const std::string& what, const HistoryVariable& one, bool
         const std::uint64_t all = one.shape[axis] + halo(one.halo_low, axis) + halo(one.halo_high, axis);
         if (all > 0) field.memory_bytes += (all - 1) * static_cast<std::uint64_t>(strides[axis]);
     }
+    field.bytes = numbers.to.item_bytes;
+    for (const std::uint64_t extent : one.shape) field.bytes *= extent;
+    if (field.bytes == 0) field.memory_bytes = 0;
+    field.is_whole = one.global_shape.empty();
+    if (!field.is_whole) field.runs = runs_of(one, order, numbers.to.item_bytes);
     const auto from = number_of(numbers.from), to = number_of(numbers.to);
     field.is_packed = from && to;
     if (!field.is_packed) {
@@ -286,7 +339,8 @@ void add_variable(HistoryLayout& layout, const HistoryVariable& one, bool swap) 
     FieldLayout field = plan_field(what, one, swap);
     NewVariable made{one.name, type_named(what, one.dtype), {0}, {}, {}};
     for (const std::size_t axis : file_order(what, one)) {
-        made.dimensions.push_back(dimension_of(layout.schema, what, one.dimensions[axis], one.shape[axis]));
+        const std::uint64_t length = one.global_shape.empty() ? one.shape[axis] : one.global_shape[axis];
+        made.dimensions.push_back(dimension_of(layout.schema, what, one.dimensions[axis], length));
     }
     for (const HistoryAttribute& given : one.attributes) made.attributes.push_back(attribute_of(what, given));
     if (one.statistic != HistoryStatistic::none && !has_attribute(one.attributes, "cell_methods")) {

@@ -16,6 +16,13 @@ namespace penstock::history {
 
 inline constexpr std::size_t kMostFieldRank = kPackDimensions;
 
+// Bytes of a field that lie one behind the other in its slot and in its variable.
+struct FieldRun {
+    std::uint64_t slot_offset = 0;
+    std::uint64_t file_offset = 0;  // from the place of the variable
+    std::uint64_t bytes = 0;
+};
+
 // How a field comes into its slot. Pointers of the pack are null, and the caller sets them.
 struct FieldLayout {
     std::string name;
@@ -28,6 +35,9 @@ struct FieldLayout {
     std::int64_t first_bytes = 0;    // from the pointer that the caller gives to the first element that is written
     std::uint64_t memory_bytes = 0;  // of the array in memory, halo included
     std::size_t variable = 0;        // its number in the schema
+    bool is_whole = true;            // false: other processes write parts of the variable
+    std::vector<FieldRun> runs{};    // of one that is not whole
+    std::uint64_t bytes = 0;         // in the slot
 };
 
 struct HistoryLayout {

@@ -14,8 +14,8 @@ double seconds_since(Clock::time_point began) { return std::chrono::duration<dou
 
 }  // namespace
 
-StepWriter::StepWriter(HistoryFile& target, std::vector<HistorySlot>& slots, WriterPlan plan)
-    : target_(target), slots_(slots), plan_(std::move(plan)), thread_([this] { run(); }) {}
+StepWriter::StepWriter(HistoryFile& file, std::vector<HistorySlot>& slots, WriterPlan plan)
+    : file_(file), slots_(slots), plan_(std::move(plan)), thread_([this] { run(); }) {}
 
 StepWriter::~StepWriter() {
     {
@@ -55,6 +55,7 @@ void StepWriter::check() const {
 
 void StepWriter::tell(HistoryFacts& facts) const {
     const std::lock_guard lock(mutex_);
+    facts.steps_written = written_;
     facts.steps_published = published_;
     facts.write_seconds = write_seconds_;
     facts.last = last_;
@@ -87,31 +88,66 @@ void StepWriter::run() {
 void StepWriter::write(const EndedStep& step) {
     if (slots_[step.slot].packed) slots_[step.slot].packed->wait(Deadline::never());
     const auto began = Clock::now();
-    const std::uint64_t number = published_;  // written by this thread alone
-    const std::vector<formats::DataPlace> places = number == 0 ? plan_.first : target_.reserve();
-    const std::string of_step = "step " + std::to_string(number + 1) + ", ";
-    const auto named = [&](ErrorInfo info, const std::string& what) {
-        info.operation = "write history";
-        if (info.file.empty()) info.file = target_.file().name();
-        info.cause = of_step + what + ": " + info.cause;
-        return Error(std::move(info));
-    };
+    const std::uint64_t number = written_;  // changed by this thread alone
+    std::vector<formats::DataPlace> places = number == 0 ? plan_.first : file_.reserve();
     const std::vector<Range> parts = ranges(step, places);
     const MemoryKind kind = slots_[step.slot].memory.kind();
     Outcome outcome;
     if (!parts.empty()) outcome = plan_.context.start(Direction::write, parts, kind, plan_.transfer).result();
-    if (!outcome.ok()) throw named(outcome.error, variable_at(outcome.error.offset_bytes, places));
-    try {
-        target_.write_numbers(places[0], std::array{step.time});
-        if (plan_.has_bounds) target_.write_numbers(places[1], std::array{step.begin, step.time});
-        target_.publish(number + 1);
-    } catch (const Error& error) {
-        throw named(error.info(), "time");
+    if (!outcome.ok()) throw named(outcome.error, number, variable_at(outcome.error.offset_bytes, places));
+    if (plan_.is_alone) {
+        show(step, places, number);
+    } else if (plan_.is_durable) {
+        file_.file().sync();
     }
     const std::lock_guard lock(mutex_);
-    published_ = number + 1;
+    written_ = number + 1;
+    if (plan_.is_alone) {
+        published_ = written_;
+    } else {
+        unseen_.push_back({step, std::move(places)});
+    }
     write_seconds_ += seconds_since(began);
     last_ = std::move(outcome.evidence);
+}
+
+Error StepWriter::named(ErrorInfo info, std::uint64_t number, const std::string& what) const {
+    info.operation = "write history";
+    if (info.file.empty()) info.file = file_.file().name();
+    info.cause = "step " + std::to_string(number + 1) + ", " + what + ": " + info.cause;
+    return Error(std::move(info));
+}
+
+// The time, and then the step.
+void StepWriter::show(const EndedStep& step, std::span<const formats::DataPlace> places, std::uint64_t number) {
+    try {
+        file_.write_numbers(places[0], std::array{step.time});
+        if (plan_.has_bounds) file_.write_numbers(places[1], std::array{step.begin, step.time});
+        file_.publish(number + 1);
+    } catch (const Error& error) {
+        throw named(error.info(), number, "time");
+    }
+}
+
+void StepWriter::publish(std::uint64_t steps) {
+    for (;;) {
+        Unseen next;
+        {
+            const std::lock_guard lock(mutex_);
+            if (published_ >= steps) return;
+            if (unseen_.empty()) {
+                throw Error(
+                    ErrorCode::invalid_argument, "publish",
+                    std::to_string(steps) + " steps are asked for, " + std::to_string(written_) + " are written here",
+                    "publish at most what every process has written");
+            }
+            next = unseen_.front();
+        }
+        if (plan_.is_first) show(next.step, next.places, published_);
+        const std::lock_guard lock(mutex_);
+        unseen_.pop_front();
+        ++published_;
+    }
 }
 
 std::vector<Range> StepWriter::ranges(const EndedStep& step, std::span<const formats::DataPlace> places) const {
@@ -120,12 +156,16 @@ std::vector<Range> StepWriter::ranges(const EndedStep& step, std::span<const for
     for (const SlotField& field : plan_.fields) {
         const formats::DataPlace& place = places[field.variable];
         std::byte* data = memory + field.offset_bytes;
+        for (const FieldRun& run : field.runs) {
+            found.push_back({&file_.file(), place.offset_bytes + run.file_offset, data + run.slot_offset, run.bytes});
+        }
+        if (!field.is_whole) continue;
         Range* last = found.empty() ? nullptr : &found.back();
         if (last != nullptr && last->offset_bytes + last->bytes == place.offset_bytes &&
             static_cast<std::byte*>(last->memory) + last->bytes == data) {
             last->bytes += place.bytes;
         } else {
-            found.push_back({&target_.file(), place.offset_bytes, data, place.bytes});
+            found.push_back({&file_.file(), place.offset_bytes, data, place.bytes});
         }
     }
     return found;

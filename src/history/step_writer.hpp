@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "history/history_file.hpp"
+#include "history/layout.hpp"
 #include "penstock/history.hpp"
 
 namespace penstock::history {
@@ -31,6 +32,8 @@ struct SlotField {
     std::string name;
     std::size_t variable = 0;  // of the schema
     std::uint64_t offset_bytes = 0;
+    bool is_whole = true;
+    std::vector<FieldRun> runs{};  // of one that is not whole
 };
 
 struct EndedStep {
@@ -45,11 +48,14 @@ struct WriterPlan {
     std::vector<formats::DataPlace> first;  // of the first step, which is reserved already
     TransferOptions transfer{};
     bool has_bounds = false;
+    bool is_alone = true;  // no other process writes the file: steps are published as they are written
+    bool is_first = true;  // the process that writes times, and publishes
+    bool is_durable = false;
 };
 
 class StepWriter {
   public:
-    StepWriter(HistoryFile& target, std::vector<HistorySlot>& slots, WriterPlan plan);
+    StepWriter(HistoryFile& file, std::vector<HistorySlot>& slots, WriterPlan plan);
     ~StepWriter();  // the steps that were given are written
     StepWriter(const StepWriter&) = delete;
     StepWriter& operator=(const StepWriter&) = delete;
@@ -62,16 +68,20 @@ class StepWriter {
     void wait();
     // Throws Error of the step that failed.
     void check() const;
+    // Where several processes write the file: times of these steps, and then readers see them. Throws Error.
+    void publish(std::uint64_t steps);
     // Adds what the thread knows.
     void tell(HistoryFacts& facts) const;
 
   private:
     void run();
     void write(const EndedStep& step);
+    void show(const EndedStep& step, std::span<const formats::DataPlace> places, std::uint64_t number);
+    Error named(ErrorInfo info, std::uint64_t number, const std::string& what) const;
     std::vector<Range> ranges(const EndedStep& step, std::span<const formats::DataPlace> places) const;
     std::string variable_at(std::uint64_t offset_bytes, std::span<const formats::DataPlace> places) const;
 
-    HistoryFile& target_;
+    HistoryFile& file_;
     std::vector<HistorySlot>& slots_;
     WriterPlan plan_;
     mutable std::mutex mutex_;  // guards what follows, and `is_free` of the slots
@@ -80,6 +90,12 @@ class StepWriter {
     std::optional<ErrorInfo> failure_;
     bool is_writing_ = false;
     bool stops_ = false;
+    struct Unseen {
+        EndedStep step;
+        std::vector<formats::DataPlace> places;
+    };
+    std::deque<Unseen> unseen_;  // written, and not published
+    std::uint64_t written_ = 0;
     std::uint64_t published_ = 0;
     double write_seconds_ = 0;
     Evidence last_;

@@ -20,7 +20,6 @@ constexpr std::uint32_t kText = 2;
 constexpr std::uint64_t kLargestOfCdf2 = 0xFFFFFFFC;  // bytes of a variable whose size a header of CDF-2 can tell
 constexpr std::uint64_t kDataAlignment = 4096;        // of the first record, for paths that go past the page cache
 constexpr std::uint64_t kRecordsAt = 4;               // behind the magic number
-constexpr std::uint64_t kZeros = 64 * kKiB;           // written at once
 
 std::uint64_t padded(std::uint64_t bytes) { return align_up(bytes, 4); }
 

@@ -1,0 +1,123 @@
+! Histories of MPI programs: penstock_mpi.h as a module. Compile it after penstock_history.f90, with mpifort.
+!
+! What penstock_mpi.h says holds here. Functions named penstock_mpi_ are collective, and all ranks get the same code.
+module penstock_mpi
+  use penstock_history
+  use mpi_f08
+  implicit none
+  private :: agreed, publish_common
+
+contains
+
+  ! The number of this rank and of all ranks, for penstock_history_open.
+  subroutine penstock_mpi_number(options, comm)
+    type(penstock_history_options), intent(inout) :: options
+    type(MPI_Comm), intent(in) :: comm
+    integer :: rank, ranks
+    call MPI_Comm_rank(comm, rank)
+    call MPI_Comm_size(comm, ranks)
+    options%process = int(rank, c_int32_t)
+    options%processes = int(ranks, c_int32_t)
+  end subroutine
+
+  ! Rank 0 makes the file, and the others open it. Refuses definitions that are not the same on all ranks.
+  integer(c_int) function penstock_mpi_history_begin(history, comm, error) result(code)
+    type(c_ptr), intent(in) :: history
+    type(MPI_Comm), intent(in) :: comm
+    type(penstock_error), intent(inout) :: error
+    integer(c_int64_t) :: digest, low, high
+    integer :: rank
+    digest = 0
+    code = agreed(penstock_history_digest(history, digest, error), comm, error)
+    if (code /= penstock_ok) return
+    call MPI_Allreduce(digest, low, 1, MPI_INTEGER8, MPI_MIN, comm)
+    call MPI_Allreduce(digest, high, 1, MPI_INTEGER8, MPI_MAX, comm)
+    if (low /= high) then
+      code = penstock_invalid_argument
+      error%code = code
+      call tell(error%message, 'begin: the ranks define different files; define the same dimensions, variables and '// &
+                'attributes on each')
+      return
+    end if
+    call MPI_Comm_rank(comm, rank)
+    code = penstock_ok
+    if (rank == 0) code = penstock_history_begin(history, error)
+    code = agreed(code, comm, error)
+    if (code /= penstock_ok) return
+    if (rank /= 0) code = penstock_history_begin(history, error)
+    code = agreed(code, comm, error)
+  end function
+
+  ! Waits for the other ranks, and for no file: steps that are not written everywhere are published later.
+  integer(c_int) function penstock_mpi_history_end_step(history, time, comm, error) result(code)
+    type(c_ptr), intent(in) :: history
+    real(c_double), intent(in) :: time
+    type(MPI_Comm), intent(in) :: comm
+    type(penstock_error), intent(inout) :: error
+    code = agreed(penstock_history_end_step(history, time, error), comm, error)
+    if (code == penstock_ok) code = publish_common(history, comm, error)
+  end function
+
+  ! The history is gone afterwards on every rank, also on failure.
+  integer(c_int) function penstock_mpi_history_close(history, comm, error) result(code)
+    type(c_ptr), intent(in) :: history
+    type(MPI_Comm), intent(in) :: comm
+    type(penstock_error), intent(inout) :: error
+    code = agreed(penstock_history_wait(history, error), comm, error)
+    if (code == penstock_ok) code = publish_common(history, comm, error)
+    if (code /= penstock_ok) then
+      call penstock_history_abandon(history)
+      return
+    end if
+    code = agreed(penstock_history_close(history, error), comm, error)
+  end function
+
+  ! Publishes what every rank has written. A history of one rank does it by itself.
+  integer(c_int) function publish_common(history, comm, error) result(code)
+    type(c_ptr), intent(in) :: history
+    type(MPI_Comm), intent(in) :: comm
+    type(penstock_error), intent(inout) :: error
+    type(penstock_history_facts) :: facts
+    integer(c_int64_t) :: steps
+    integer :: ranks
+    code = penstock_ok
+    call MPI_Comm_size(comm, ranks)
+    if (ranks == 1) return
+    code = penstock_history_describe(history, facts, error)
+    call MPI_Allreduce(facts%steps_written, steps, 1, MPI_INTEGER8, MPI_MIN, comm)
+    if (code == penstock_ok) code = penstock_history_publish(history, steps, error)
+    code = agreed(code, comm, error)
+  end function
+
+  ! The first rank that failed gives its code to all, and its message to those that did not fail.
+  integer(c_int) function agreed(own, comm, error) result(code)
+    integer(c_int), intent(in) :: own
+    type(MPI_Comm), intent(in) :: comm
+    type(penstock_error), intent(inout) :: error
+    character(len=2048) :: text
+    character(len=16) :: number
+    integer :: mine(2), first(2), rank
+    call MPI_Comm_rank(comm, rank)
+    mine = [merge(1, 0, own /= penstock_ok), rank]
+    call MPI_Allreduce(mine, first, 1, MPI_2INTEGER, MPI_MAXLOC, comm)
+    code = own
+    if (first(1) == 0) return
+    text = penstock_string(error%message)
+    call MPI_Bcast(code, 1, MPI_INTEGER, first(2), comm)
+    call MPI_Bcast(text, len(text), MPI_CHARACTER, first(2), comm)
+    if (own /= penstock_ok) return
+    write (number, '(i0)') first(2)
+    error%code = code
+    call tell(error%message, 'rank '//trim(number)//': '//trim(text))
+  end function
+
+  subroutine tell(field, text)
+    character(kind=c_char), intent(inout) :: field(:)
+    character(len=*), intent(in) :: text
+    integer :: i
+    field = c_null_char
+    do i = 1, min(len(text), size(field) - 1)
+      field(i) = text(i:i)
+    end do
+  end subroutine
+end module
