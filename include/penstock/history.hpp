@@ -73,9 +73,10 @@ struct HistoryConstant {
 };
 
 struct HistoryOptions {
-    std::string format = "cdf5";  // "cdf5" or "cdf2": classic netCDF
-    std::uint32_t slots = 2;      // 1 to 64
-    std::uint32_t process = 0;    // the number of this process among those that write the file
+    // "cdf5" or "cdf2": classic netCDF; "netcdf4"; "hdf5": the same without netCDF's attributes.
+    std::string format = "cdf5";
+    std::uint32_t slots = 2;    // 1 to 64
+    std::uint32_t process = 0;  // the number of this process among those that write the file
     std::uint32_t processes = 1;
     MemoryKind memory = MemoryKind::device;  // of fields and slots: device, or system for fields of the host
     std::string time_units{};                // e.g. "seconds since 2000-01-01 00:00:00"; empty: the time has no units

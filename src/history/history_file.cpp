@@ -2,7 +2,6 @@
 #include "history/history_file.hpp"
 
 #include <fcntl.h>
-#include <sys/file.h>
 
 #include <algorithm>
 #include <bit>
@@ -10,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "formats/create/hdf5/growing.hpp"
 #include "formats/create/netcdf/cdf_writer.hpp"
 #include "formats/faults.hpp"
 
@@ -24,11 +24,18 @@ using formats::GrowingFilePtr;
 struct HistoryFormat {
     const char* name;
     bool big_endian;
+    bool is_known_by_schema;  // places of all steps follow from the schema: several processes need not ask each other
     GrowingFilePtr (*make)(const FileSchema&, ByteSink&);
 };
 constexpr HistoryFormat kHistoryFormats[] = {
-    {"cdf5", true, [](const FileSchema& schema, ByteSink& sink) { return make_cdf(schema, sink, CdfVersion::cdf5); }},
-    {"cdf2", true, [](const FileSchema& schema, ByteSink& sink) { return make_cdf(schema, sink, CdfVersion::cdf2); }},
+    {"cdf5", true, true,
+     [](const FileSchema& schema, ByteSink& sink) { return make_cdf(schema, sink, CdfVersion::cdf5); }},
+    {"netcdf4", false, false,
+     [](const FileSchema& schema, ByteSink& sink) { return make_hdf5(schema, sink, {.is_netcdf4 = true}); }},
+    {"hdf5", false, false,
+     [](const FileSchema& schema, ByteSink& sink) { return make_hdf5(schema, sink, {.is_netcdf4 = false}); }},
+    {"cdf2", true, true,
+     [](const FileSchema& schema, ByteSink& sink) { return make_cdf(schema, sink, CdfVersion::cdf2); }},
 };
 
 const HistoryFormat& format_named(const std::string& name) {
@@ -41,11 +48,19 @@ const HistoryFormat& format_named(const std::string& name) {
                 "use one of " + known);
 }
 
-// No lock where the file system has none.
+// Far behind all data: the HDF5 library locks whole files, and its readers may look at a file that grows.
+constexpr off_t kHistoryLockAt = (off_t{1} << 62) + 1024;
+
+// No lock where the file system has none, or where the file may not be written.
 os::UniqueFd locked(const std::string& name) {
-    os::UniqueFd file(::open(name.c_str(), O_RDONLY | O_CLOEXEC));
+    os::UniqueFd file(::open(name.c_str(), O_RDWR | O_CLOEXEC));
     if (!file) return file;
-    if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return file;
+    struct flock lock {};
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    lock.l_start = kHistoryLockAt;
+    lock.l_len = 1;
+    if (::fcntl(file.get(), F_OFD_SETLK, &lock) == 0 || (errno != EAGAIN && errno != EACCES)) return file;
     ErrorInfo info = errno_info("open history", name, EWOULDBLOCK);
     info.code = ErrorCode::invalid_argument;
     info.cause = "another history, of this process or another one, writes it";
@@ -84,6 +99,12 @@ void SummingSink::write(std::uint64_t offset_bytes, std::span<const std::byte> b
 HistoryFile::HistoryFile(const Context& context, const HistoryFileOptions& options, const FileSchema& schema)
     : sink_(options.name, options.durable), none_(options.name) {
     const HistoryFormat& format = format_named(options.format);
+    if (!options.is_alone && !format.is_known_by_schema) {
+        throw Error(ErrorCode::unsupported, "begin",
+                    std::string("several processes cannot write one file of ") + format.name +
+                        ", whose chunks lie where the first process finds room",
+                    "use \"cdf5\"");
+    }
     if (!options.is_first) {
         growing_ = format.make(schema, none_);
         file_ = context.open(options.name, {.mode = OpenMode::read_write});

@@ -1,5 +1,5 @@
 // HistoryFile: the file of a history. It appears under its name whole and without steps, and then takes one step after
-// the other. One writer at a time: it holds a lock on the file (flock) until it is closed. Of several processes, number
+// the other. One writer at a time: it holds a lock on the file until it is closed. Of several processes, number
 // 0 makes the file, holds the lock, and writes all but the data; the others know by the schema where data go.
 #pragma once
 
@@ -51,11 +51,12 @@ struct HistoryFileOptions {
     bool durable = false;
     bool replace = true;
     bool is_first = true;  // the process that makes the file
+    bool is_alone = true;  // no other process writes it
 };
 
 // Throws Error{invalid_argument} of a format that there is not.
 bool stores_big_endian(const std::string& format);
-// Of the file that the schema makes. Throws Error of the schema.
+// Sum of what makes the file of a schema. Throws Error of the schema.
 std::uint64_t digest_of(const std::string& format, const formats::FileSchema& schema);
 
 class HistoryFile {

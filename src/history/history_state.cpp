@@ -1,0 +1,323 @@
+// See history_state.hpp.
+#include "history/history_state.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "device/host/pack_host.hpp"
+#include "device/packs/pack_plan.hpp"
+#include "formats/create/check_schema.hpp"
+#include "formats/faults.hpp"
+
+namespace penstock::history {
+
+using formats::shown;
+
+namespace {
+
+constexpr std::uint32_t kMostSlots = 64;
+constexpr std::uint64_t kApartInSlot = 4096;  // of data that do not follow each other in the file
+
+Error refused(const char* operation, std::string cause, std::string advice) {
+    return {ErrorCode::invalid_argument, operation, std::move(cause), std::move(advice)};
+}
+
+double seconds_since(Clock::time_point began) { return std::chrono::duration<double>(Clock::now() - began).count(); }
+
+// Offsets in a slot: what follows in the file follows in the slot, so that it is written as one. Returns the bytes.
+std::uint64_t lay_out(std::vector<RunningField>& fields, const std::vector<formats::DataPlace>& places) {
+    std::sort(fields.begin(), fields.end(), [&](const RunningField& a, const RunningField& b) {
+        return places[a.layout.variable].offset_bytes < places[b.layout.variable].offset_bytes;
+    });
+    std::uint64_t end = 0, end_in_file = 0;
+    for (RunningField& field : fields) {
+        const formats::DataPlace& place = places[field.layout.variable];
+        if (!field.layout.is_whole) {
+            field.slot_offset = align_up(end, kApartInSlot);
+            end = field.slot_offset + field.layout.bytes;
+            end_in_file = 0;
+            continue;
+        }
+        if (place.offset_bytes != end_in_file) end = align_up(end, kApartInSlot);
+        field.slot_offset = end;
+        end += place.bytes;
+        end_in_file = place.offset_bytes + place.bytes;
+    }
+    return end;
+}
+
+std::byte* moved(const void* pointer, std::int64_t bytes) {
+    return const_cast<std::byte*>(static_cast<const std::byte*>(pointer)) + bytes;
+}
+
+}  // namespace
+
+HistoryState::HistoryState(const Context& context, std::string name, const HistoryOptions& options)
+    : context_(context), name_(std::move(name)), options_(options), last_time_(options.start_time) {
+    const char* operation = "open history";
+    if (name_.empty()) throw refused(operation, "the name is empty", "give the name of a file");
+    if (options.slots < 1 || options.slots > kMostSlots) {
+        throw refused(operation, std::to_string(options.slots) + " slots are asked for", "use 1 to 64; 2 is the usual");
+    }
+    if (options.memory != MemoryKind::device && options.memory != MemoryKind::system) {
+        throw refused(operation, std::string("fields lie in ") + to_string(options.memory) + " memory",
+                      "use device, or system for fields of the host");
+    }
+    if (options.processes < 1 || options.process >= options.processes) {
+        throw refused(operation,
+                      "this is process " + std::to_string(options.process) + " of " + std::to_string(options.processes),
+                      "numbers go from 0 to one less than processes");
+    }
+    if (!std::isfinite(options.start_time)) throw refused(operation, "start_time is no number", "give a finite time");
+    check_calendar(options.calendar);
+    stores_big_endian(options.format);  // throws of an unknown format
+}
+
+HistoryState::~HistoryState() {
+    writer_.reset();  // before the slots and the file that it uses
+}
+
+void HistoryState::change(const char* operation, const std::function<void(Definitions&)>& by) {
+    if (is_closed_) throw refused(operation, "the history " + shown(name_) + " is closed", "open another one");
+    if (writer_) throw refused(operation, "fields of " + shown(name_) + " were put already", "define before that");
+    Definitions all = definitions_;
+    by(all);
+    formats::check_schema(plan_history(all, options_, false).schema, name_);
+    definitions_ = std::move(all);
+}
+
+// The file and the slots come with the first field.
+void HistoryState::begin() {
+    if (is_closed_) throw refused("begin", "the history " + shown(name_) + " is closed", "open another one");
+    if (writer_) throw refused("begin", "the history " + shown(name_) + " has begun", "call it once, or not at all");
+    if (definitions_.variables.empty()) throw refused("begin", "no variable is defined", "call define() first");
+    const bool swap = stores_big_endian(options_.format) == (std::endian::native == std::endian::little);
+    HistoryLayout layout = plan_history(definitions_, options_, swap);
+    for (const FieldLayout& one : layout.fields) {
+        fields_.push_back({one, 0, std::nullopt, 0});
+        if (one.sum_bytes != 0) fields_.back().sum = zeroed(one.sum_bytes);
+    }
+    const HistoryFileOptions wanted{
+        name_, options_.format, options_.durable, options_.replace, options_.process == 0, options_.processes == 1};
+    auto target = std::make_unique<HistoryFile>(context_, wanted, layout.schema);
+    WriterPlan plan{context_, {}, target->reserve(), options_.transfer, layout.has_bounds};
+    plan.is_alone = options_.processes == 1;
+    plan.is_first = options_.process == 0;
+    plan.is_durable = options_.durable;
+    for (const formats::DataPlace& place : plan.first) facts_.step_bytes += place.bytes;
+    make_slots(lay_out(fields_, plan.first));
+    for (const RunningField& one : fields_) {
+        plan.fields.push_back(
+            {one.layout.name, one.layout.variable, one.slot_offset, one.layout.is_whole, one.layout.runs});
+    }
+    target_ = std::move(target);
+    writer_ = std::make_unique<StepWriter>(*target_, slots_, std::move(plan));
+}
+
+void HistoryState::make_slots(std::uint64_t bytes) {
+    if (on_device()) stream_ = context_.device().make_stream();
+    for (std::uint32_t i = 0; i < options_.slots; ++i) {
+        HistorySlot slot{zeroed(bytes), nullptr, true};
+        if (on_device()) slot.packed = context_.device().make_event();
+        slots_.push_back(std::move(slot));
+    }
+    facts_.slot_bytes = bytes * options_.slots;
+}
+
+Buffer HistoryState::zeroed(std::uint64_t bytes) const {
+    const MemoryKind kind = on_device() ? MemoryKind::device : MemoryKind::pinned;
+    Buffer made = context_.allocate(std::max<std::uint64_t>(bytes, 1), kind);
+    const std::byte zero{0};
+    Box all;
+    all.destination = made.data();
+    all.item_bytes = 1;
+    all.dimensions = 1;
+    all.extents[0] = made.bytes();
+    all.destination_strides[0] = 1;
+    context_.fill_boxes({&all, 1}, {&zero, 1}, kind);
+    return made;
+}
+
+RunningField& HistoryState::field_named(const std::string& name) {
+    const auto found =
+        std::find_if(fields_.begin(), fields_.end(), [&](const RunningField& one) { return one.layout.name == name; });
+    if (found != fields_.end()) return *found;
+    std::string known;
+    for (const RunningField& one : fields_) known += (known.empty() ? "" : ", ") + one.layout.name;
+    throw refused("put", "no variable " + shown(name) + " is defined", "defined are: " + known);
+}
+
+const void* HistoryState::checked_memory(const RunningField& field, const void* data) const {
+    const std::string what = "the memory of variable " + shown(field.layout.name);
+    if (field.layout.memory_bytes == 0) return data;  // an empty box of this process
+    if (data == nullptr) throw refused("put", what + " is a null pointer", "give the first element of the array");
+    const MemoryView view = context_.wrap(const_cast<void*>(data), field.layout.memory_bytes,
+                                          on_device() ? MemoryKind::device : MemoryKind::system);
+    const bool is_known_device = view.kind == MemoryKind::device && !context_.device().info().emulated;
+    if (!on_device() && is_known_device) {
+        throw refused("put", what + " is of a GPU", "open the history with memory device");
+    }
+    return data;
+}
+
+void HistoryState::put(const std::string& variable, const void* data) {
+    if (is_closed_) throw refused("put", "the history " + shown(name_) + " is closed", "open another one");
+    if (!writer_) begin();
+    writer_->check();
+    RunningField& field = field_named(variable);
+    if (field.puts != 0 && field.layout.statistic == HistoryStatistic::none) {
+        throw refused("put", "variable " + shown(variable) + " was put already in this step",
+                      "end the step first, or define the variable with a statistic");
+    }
+    const void* memory = checked_memory(field, data);
+    take_slot();
+    const auto began = Clock::now();
+    if (on_device()) context_.synchronize_stream(caller_stream_);
+    pack_field(field, memory);
+    wait_packed();
+    ++field.puts;
+    facts_.put_seconds += seconds_since(began);
+}
+
+void HistoryState::take_slot() {
+    if (slot_) return;
+    const std::size_t next = ended_ % slots_.size();
+    facts_.wait_seconds += writer_->wait_for(next);
+    writer_->check();
+    slot_ = next;
+}
+
+void HistoryState::pack(const Pack& wanted, const void* source, void* destination) {
+    Pack one = wanted;
+    one.source = source;
+    one.destination = destination;
+    if (on_device()) {
+        stream_->pack({&one, 1});
+    } else {
+        for (const Pack& part : device::simplified({&one, 1})) device::pack_on_host(part);
+    }
+}
+
+void HistoryState::pack_field(RunningField& field, const void* data) {
+    const FieldLayout& layout = field.layout;
+    if (layout.bytes == 0) return;
+    std::byte* slot = moved(slots_[*slot_].memory.data(), static_cast<std::int64_t>(field.slot_offset));
+    const std::byte* first = moved(data, layout.first_bytes);
+    if (!layout.is_packed) {
+        Box one = layout.box;
+        one.source = first;
+        one.destination = slot;
+        if (on_device()) {
+            stream_->copy_boxes({&one, 1});
+        } else {
+            context_.copy_boxes({&one, 1}, MemoryKind::system);
+        }
+        return;
+    }
+    Pack one = layout.pack;
+    if (field.puts != 0) {
+        one.operation = layout.statistic == HistoryStatistic::mean      ? PackOperation::add
+                        : layout.statistic == HistoryStatistic::minimum ? PackOperation::minimum
+                                                                        : PackOperation::maximum;
+    }
+    pack(one, first, field.sum ? field.sum->data() : slot);
+}
+
+// The caller may change the field once put() has returned.
+void HistoryState::wait_packed() {
+    if (!on_device()) return;
+    Event& packed = *slots_[*slot_].packed;
+    stream_->record(packed);
+    packed.wait(Deadline::never());
+}
+
+void HistoryState::finish_statistics() {
+    std::byte* slot = moved(slots_[*slot_].memory.data(), 0);
+    for (RunningField& field : fields_) {
+        if (!field.sum || field.layout.bytes == 0) continue;
+        Pack last = field.layout.finish;
+        if (field.layout.statistic == HistoryStatistic::mean) last.scale = 1.0 / static_cast<double>(field.puts);
+        pack(last, field.sum->data(), slot + field.slot_offset);
+    }
+}
+
+void HistoryState::end_step(double time) {
+    const char* operation = "end step";
+    if (is_closed_) throw refused(operation, "the history " + shown(name_) + " is closed", "open another one");
+    if (!writer_) throw refused(operation, "nothing was put", "put every variable first");
+    writer_->check();
+    if (!std::isfinite(time)) throw refused(operation, "the time is no number", "give a finite time");
+    if (time < last_time_ || (ended_ != 0 && time == last_time_)) {
+        throw refused(operation,
+                      "the time " + std::to_string(time) + " is not later than " + std::to_string(last_time_),
+                      "times rise from step to step");
+    }
+    for (const RunningField& field : fields_) {
+        if (field.puts != 0) continue;
+        throw refused(operation, "variable " + shown(field.layout.name) + " was not put in this step",
+                      "put every variable, or define it in another history");
+    }
+    const auto began = Clock::now();
+    finish_statistics();
+    if (on_device()) stream_->record(*slots_[*slot_].packed);
+    writer_->give({*slot_, time, last_time_});
+    slot_.reset();
+    for (RunningField& field : fields_) field.puts = 0;
+    ++ended_;
+    last_time_ = time;
+    facts_.put_seconds += seconds_since(began);
+}
+
+std::uint64_t HistoryState::digest() const {
+    return digest_of(options_.format, plan_history(definitions_, options_, false).schema);
+}
+
+void HistoryState::publish(std::uint64_t steps) {
+    if (options_.processes == 1) throw refused("publish", "one process writes the file", "its steps are published");
+    if (!writer_ || is_closed_) throw refused("publish", "the history " + shown(name_) + " is not open", "begin first");
+    writer_->check();
+    writer_->publish(steps);
+}
+
+void HistoryState::wait() {
+    if (!writer_) return;
+    writer_->wait();
+    writer_->check();
+}
+
+HistoryFacts HistoryState::facts() const {
+    HistoryFacts all = facts_;
+    all.steps_ended = ended_;
+    if (writer_) writer_->tell(all);
+    return all;
+}
+
+void HistoryState::close() {
+    if (std::exchange(is_closed_, true)) return;
+    if (!writer_) return;
+    writer_->wait();
+    try {
+        target_->close();
+    } catch (const Error&) {
+        writer_->check();  // the first error is the one to tell
+        throw;
+    }
+    writer_->check();
+    const HistoryFacts now = facts();
+    if (now.steps_published < now.steps_written) {
+        throw refused("close history",
+                      std::to_string(now.steps_written - now.steps_published) + " steps of " + shown(name_) +
+                          " are written and not published",
+                      "agree on their number and publish them first");
+    }
+    if (!slot_) return;
+    throw refused("close history", "fields of " + shown(name_) + " were put, and their step did not end",
+                  "call end_step() first; the steps before it are in the file");
+}
+
+}  // namespace penstock::history

@@ -1,0 +1,74 @@
+// HistoryState: a history while it runs. Definitions until it begins; then the step that is packed now, and the writer
+// of those that ended.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "history/layout.hpp"
+#include "history/step_writer.hpp"
+#include "penstock/history.hpp"
+
+namespace penstock::history {
+
+// A field of this history while it runs.
+struct RunningField {
+    FieldLayout layout;
+    std::uint64_t slot_offset = 0;
+    std::optional<Buffer> sum;
+    std::uint64_t puts = 0;  // in this step
+};
+
+class HistoryState {
+  public:
+    HistoryState(const Context& context, std::string name, const HistoryOptions& options);
+    ~HistoryState();
+    HistoryState(const HistoryState&) = delete;
+    HistoryState& operator=(const HistoryState&) = delete;
+
+    // Definitions that make no sense together are not taken.
+    void change(const char* operation, const std::function<void(Definitions&)>& by);
+    void begin();
+    std::uint64_t digest() const;
+    void publish(std::uint64_t steps);
+    void put(const std::string& variable, const void* data);
+    void use_stream(std::uintptr_t stream) noexcept { caller_stream_ = stream; }
+    void end_step(double time);
+    void wait();
+    HistoryFacts facts() const;
+    void close();
+
+  private:
+    bool on_device() const noexcept { return options_.memory == MemoryKind::device; }
+    void make_slots(std::uint64_t bytes);
+    Buffer zeroed(std::uint64_t bytes) const;
+    RunningField& field_named(const std::string& name);
+    const void* checked_memory(const RunningField& field, const void* data) const;
+    void take_slot();
+    void pack(const Pack& wanted, const void* source, void* destination);
+    void pack_field(RunningField& field, const void* data);
+    void finish_statistics();
+    void wait_packed();
+
+    Context context_;
+    std::string name_;
+    HistoryOptions options_;
+    Definitions definitions_;
+    std::vector<RunningField> fields_;
+    std::unique_ptr<HistoryFile> target_;
+    std::unique_ptr<Stream> stream_;
+    std::vector<HistorySlot> slots_;
+    std::unique_ptr<StepWriter> writer_;
+    std::uintptr_t caller_stream_ = 0;
+    std::optional<std::size_t> slot_;  // of the step that is packed now
+    std::uint64_t ended_ = 0;
+    double last_time_;
+    bool is_closed_ = false;
+    HistoryFacts facts_;
+};
+
+}  // namespace penstock::history
