@@ -162,10 +162,11 @@ class File:
     def read(self, memory: Memory, offset_bytes: int = 0, **options: Unpack[TransferOptions]) -> Outcome:
         """Fills `memory` from the file, starting at offset_bytes. Stops at the end of the file: see `Outcome.bytes`.
         An offset beyond the end raises Error."""
-        small = None if options else _core.read_small(self._raw, memory, offset_bytes)
+        opened = self._open or self._raw
+        small = None if options else _core.read_small(opened, memory, offset_bytes)
         if small is not None:
             return Outcome(small.bytes, small.seconds, False, "buffered", small)
-        return Transfer(self._raw.start_read(memory, offset_bytes, caller_waits=True, **options))._finish()
+        return Transfer(opened.start_read(memory, offset_bytes, caller_waits=True, **options))._finish()
 
     def write(self, memory: Memory, offset_bytes: int = 0, **options: Unpack[TransferOptions]) -> Outcome:
         """Writes all of `memory` at offset_bytes; writes past the end extend the file."""

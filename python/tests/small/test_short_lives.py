@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import weakref
 from pathlib import Path
 
@@ -32,3 +33,19 @@ def test_a_file_that_was_closed_is_gone_at_once(
     state = weakref.ref(opened._file)
     del opened
     assert state() is None
+
+
+@pytest.mark.parametrize("stored", [one for one in DATASETS if one[0] in ("x.h5", "c.npy", "x.safetensors")])
+def test_a_file_that_was_replaced_before_its_first_read_is_not_read(
+    folder: Path, tmp_path: Path, stored: tuple[str, str | None, str]
+) -> None:
+    file, name, _ = stored
+    place, other = tmp_path / file, tmp_path / f"other-{file}"
+    for each in (place, other):
+        each.write_bytes((folder / file).read_bytes())
+        os.utime(each, (1e9, 1e9))
+    with penstock.open(place, device="host") as opened:
+        dataset = find(opened, name)
+        other.replace(place)
+        with pytest.raises(penstock.Error, match="replaced"):
+            dataset[3]
