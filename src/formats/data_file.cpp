@@ -80,7 +80,10 @@ const Format& format_of(const ByteSource& source) {
 }  // namespace
 
 DataFile::DataFile(const Context& context, const std::string& name, const DataFileOptions& options)
-    : context_(context), name_(name), writable_(options.writable) {
+    : context_(context),
+      name_(name),
+      writable_(options.writable),
+      chunk_files_(std::make_unique<ChunkFiles>(context, options.writable)) {
     std::error_code ignored;
     const bool is_folder = std::filesystem::is_directory(name, ignored);
     if (options.format == "zarr" || (options.format.empty() && is_folder)) {
@@ -99,7 +102,7 @@ DataFile::DataFile(const Context& context, const std::string& name, const DataFi
 
 File DataFile::file_of(const ChunkPlace& place) const {
     if (place.file.empty()) return *file_;
-    return context_.open(place.file, {.mode = writable_ ? OpenMode::read_write : OpenMode::read});
+    return chunk_files_->of(place.file);
 }
 
 }  // namespace penstock::formats

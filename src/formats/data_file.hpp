@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "formats/chunk_files.hpp"
 #include "formats/container.hpp"
 #include "formats/parsers.hpp"
 #include "penstock/context.hpp"
@@ -34,6 +35,7 @@ class DataFile {
     std::string name_;
     bool writable_;
     std::optional<File> file_;  // none: a folder, which is a Zarr store
+    std::unique_ptr<ChunkFiles> chunk_files_;
     ContainerPtr container_;
 };
 

@@ -1,8 +1,8 @@
 // The kit that every format of one file passes: its elements are read, whole and in boxes, and written; names, ends of
 // files and damage are told. Each case is a file with the table of samples_rig.hpp as dataset "data".
 //
-// What formats share is tried with it: flat, raw, stored_dataset, faults, cdf_header, literal, numpy_type, and of move:
-// batches, box_moves, sum_outcomes.
+// What formats share is tried with it: chunk_files, flat, raw, stored_dataset, faults, cdf_header, literal,
+// numpy_type, and of move: batches, box_moves, sum_outcomes.
 #include <gtest/gtest.h>
 
 #include <algorithm>

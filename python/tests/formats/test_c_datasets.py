@@ -6,7 +6,9 @@ The C ABI is called by ctypes; the structs are those of penstock.h.
 from __future__ import annotations
 
 import ctypes
+import os
 import random
+import resource
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -191,6 +193,27 @@ def test_zarr_reads_the_same(tmp_path: Path, compression: str | None) -> None:
             file.create_dataset(name, array.shape, array.dtype, chunk_shape=(4, 3, 7), compression=compression)
             file[name][...] = array
     _same(tmp_path / "a.zarr", arrays)
+
+
+@pytest.mark.parametrize("compression", [None, "gzip"])
+def test_many_chunk_files_are_read_with_64_descriptors(tmp_path: Path, compression: str | None) -> None:
+    array = np.arange(1800, dtype="int32").reshape(600, 3)
+    with ps.create(tmp_path / "a.zarr", device="host") as file:
+        file.create_dataset("x", array.shape, array.dtype, chunk_shape=(2, 3), compression=compression)[...] = array
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken = [os.open(os.devnull, os.O_RDONLY) for _ in range(8)]  # of the rest of the process
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(64, taken[-1] + 40), before[1]))
+    try:
+        datasets = CDatasets(LIBRARY, tmp_path / "a.zarr")
+        try:
+            for _ in range(2):
+                np.testing.assert_array_equal(datasets.read("x", array.dtype), array)
+        finally:
+            datasets.close()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        for descriptor in taken:
+            os.close(descriptor)
 
 
 def test_hdf5_is_refused_with_what_to_do_instead(tmp_path: Path) -> None:

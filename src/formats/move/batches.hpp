@@ -67,6 +67,7 @@ class Batches {
     Direction direction_;
     MemoryKind kind_;
     TransferOptions options_;
+    std::size_t most_files_;  // that a batch holds open
     std::array<Batch, 2> batches_{};
     std::size_t filling_ = 0;
     Outcome sum_{};

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "formats/chunk_files.hpp"
 #include "formats/faults.hpp"
 #include "formats/move/batches.hpp"
 #include "formats/move/box_moves.hpp"
@@ -10,8 +11,6 @@
 
 namespace penstock::formats {
 namespace {
-
-constexpr std::size_t kMostChunks = 128;  // of one batch: each is a file
 
 // A part's elements in C order without gaps.
 data::Strides dense_strides(const data::SelectedPart& part, std::uint64_t item_bytes) {
@@ -32,6 +31,7 @@ DecodedReader::DecodedReader(const DataFile& file, const StoredDataset& dataset,
       dataset_(dataset),
       memory_(memory),
       options_(options),
+      most_chunks_(most_files_of_batch()),
       pipeline_(dataset.filters, data::chunk_bytes(dataset.grid)) {
     options_.progress = {};
 }
@@ -53,7 +53,7 @@ void DecodedReader::add(const data::SelectedPart& part, const ChunkPlace& place)
     for (std::size_t axis = 0; axis < part.dimensions; ++axis) bytes *= part.grid[axis].extent;
     const Streams& full = streams_[filling_];
     const bool is_full =
-        !full.parts.empty() && (full.parts.size() >= kMostChunks || full.stored_bytes + place.bytes > kScratchBytes ||
+        !full.parts.empty() && (full.parts.size() >= most_chunks_ || full.stored_bytes + place.bytes > kScratchBytes ||
                                 full.element_bytes + bytes > kScratchBytes);
     if (is_full) turn();
     Streams& streams = streams_[filling_];

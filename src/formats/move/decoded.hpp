@@ -51,6 +51,7 @@ class DecodedReader {
     const StoredDataset& dataset_;
     MemoryView memory_;
     TransferOptions options_;
+    std::size_t most_chunks_;  // of one batch: each is a file
     data::Pipeline pipeline_;
     std::array<Streams, 2> streams_{};
     std::size_t filling_ = 0;

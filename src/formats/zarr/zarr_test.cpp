@@ -1,6 +1,8 @@
 // Zarr stores of both versions: chunks that are stored, missing, encoded, turned and cut short; names that lead out of
-// the store; documents that are wrong. Tried with them: zarr_array, zarr_store, fill_value, and of move: decoded.
+// the store; documents that are wrong. Tried with them: zarr_array, zarr_store, fill_value, chunk_files, and of move:
+// decoded.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cstring>
@@ -134,6 +136,77 @@ TEST_F(Zarr, reads_plain_turned_and_swapped_chunks) {
           .turned = true,
           .big_endian = true});
     expect_reads();
+}
+
+// Lowers the limit of descriptors for its lifetime.
+class FewDescriptors {
+  public:
+    explicit FewDescriptors(rlim_t most) {
+        ::getrlimit(RLIMIT_NOFILE, &before_);
+        const struct rlimit few { most, before_.rlim_max };
+        ::setrlimit(RLIMIT_NOFILE, &few);
+    }
+    ~FewDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+    FewDescriptors(const FewDescriptors&) = delete;
+    FewDescriptors& operator=(const FewDescriptors&) = delete;
+
+  private:
+    struct rlimit before_ {};
+};
+
+TEST_F(Zarr, of_many_chunks_is_read_with_few_descriptors) {
+    constexpr std::int64_t chunks = 300;
+    const auto make_all = [&](bool zlib) {
+        write("zarr.json", R"({"zarr_format":3,"node_type":"group"})");
+        std::string text = document(R"({"name":"bytes","configuration":{"endian":"little"}})" +
+                                    std::string(zlib ? R"(,{"name":"numcodecs.zlib"})" : ""));
+        text.replace(text.find("[5,7]"), 5, "[600,3]");
+        write("data/zarr.json", text);
+        for (int row = 0; row < chunks; ++row) {
+            const std::string bytes = chunk_of(row, 0, false, false);
+            write("data/c/" + std::to_string(row) + "/0", zlib ? packed(bytes) : bytes);
+        }
+    };
+    for (const bool zlib : {false, true}) {
+        if (zlib && !data::testing::has_deflate()) continue;
+        make_all(zlib);
+        const FewDescriptors few(64);
+        const DataFile file = open();
+        const StoredDataset dataset = file.container().dataset("data");
+        for (int turn = 0; turn < 2; ++turn) {
+            std::vector<std::int32_t> host(2 * chunks * 3);
+            DatasetMove move;
+            move.selection.box.start = {0, 0};
+            move.selection.box.step = {1, 1};
+            move.selection.box.count = {2 * chunks, 3};
+            move.selection.memory_strides = {12, 4};
+            move.memory = {host.data(), 4 * host.size(), MemoryKind::system};
+            const DatasetMoved moved = read_dataset(file, dataset, move);
+            ASSERT_TRUE(moved.outcome.ok()) << moved.outcome.error.message();
+            for (std::size_t at = 0; at < host.size(); ++at) {
+                ASSERT_EQ(host[at], static_cast<std::int32_t>(1000 * (at / 3) + at % 3)) << zlib << " " << at;
+            }
+        }
+    }
+}
+
+TEST_F(Zarr, a_chunk_file_that_was_replaced_is_read_anew) {
+    make({});
+    const DataFile file = open();
+    const StoredDataset dataset = file.container().dataset("data");
+    std::vector<std::int32_t> host(6);
+    DatasetMove move;
+    move.selection.box.start = {0, 0};
+    move.selection.box.step = {1, 1};
+    move.selection.box.count = {2, 3};
+    move.selection.memory_strides = {12, 4};
+    move.memory = {host.data(), 24, MemoryKind::system};
+    for (const int row : {0, 2, 1}) {
+        write("new", chunk_of(row, 0, false, false));
+        std::filesystem::rename(directory_.file("new"), directory_.file("data/c/0/0"));
+        ASSERT_TRUE(read_dataset(file, dataset, move).outcome.ok());
+        EXPECT_EQ(host[4], 1000 * (2 * row + 1) + 1) << "the older file was kept open";
+    }
 }
 
 TEST_F(Zarr, decodes_chunks_on_the_cores) {
