@@ -161,7 +161,8 @@ void check_types(const FileSchema& schema, const std::string& file, CdfVersion v
     for (const NewVariable& variable : schema.variables) {
         check("variable " + shown(variable.name), variable.type);
         if (!variable.filters.empty()) {
-            throw Error(ErrorCode::unsupported, "create " + file, "variable " + shown(variable.name) + " has filters",
+            throw Error(ErrorCode::invalid_argument, "create " + file,
+                        "variable " + shown(variable.name) + " has filters",
                         "classic netCDF stores no compressed data; write netCDF-4");
         }
         if (variable.type.kind == 'S' && variable.type.item_bytes != 1) {
