@@ -12,7 +12,8 @@
 //     history.close();
 //
 // A step that fails is told by the next call and by close(), with its number and its variable. The steps before it stay
-// readable, and so they do when the process ends at any moment. One thread uses a History.
+// readable, and so they do when the process ends at any moment. One thread uses a History. A forked child must not use
+// one of its parent: calls throw Error{unsupported}.
 //
 // Several processes, of MPI or others, write one file with a History each: each has its number among them, and its box
 // of the fields. Number 0 begins first, and makes the file. A step is published when each process has written its part:
@@ -22,6 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -121,15 +123,18 @@ class History {
     // Fields that are put from now on are made on this stream, a cudaStream_t as a number: its work comes first. 0, as
     // at first: the default one.
     void use_stream(std::uintptr_t stream);
-    // `data`: the first element of the array in memory, halo included. Throws Error: of an unknown variable, of memory
+    // `data`: the first element of the array in memory, halo included. `strides_bytes`: of this array; empty: as it was
+    // defined. Throws Error: of an unknown variable, of memory
     // of another kind, of a second put in a step without a statistic, and of a step that failed before.
-    void put(const std::string& variable, const void* data);
+    void put(const std::string& variable, const void* data, std::span<const std::int64_t> strides_bytes = {});
+    // Until put() finds a free slot, or a step failed. False at the deadline.
+    bool wait_for_slot(Deadline deadline);
     // Throws Error where a variable was not put, where the time is no number or not later than the last one, and of a
     // step that failed before.
     void end_step(double time);
     // Until the data of every step that ended are written, and seen by readers if no other process writes the file.
-    // Throws Error of a step that failed.
-    void wait();
+    // False at the deadline. Throws Error of a step that failed.
+    bool wait(Deadline deadline = Deadline::never());
     // For several processes alone: readers see so many steps from now on. Throws Error{invalid_argument} of a step that
     // this process has not written.
     void publish(std::uint64_t steps);

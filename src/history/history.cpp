@@ -25,9 +25,16 @@ std::vector<HistoryAttribute>& attributes_of(history::Definitions& all, const st
 
 History::History(const Context& context, std::string name, const HistoryOptions& options)
     : state_(std::make_unique<history::HistoryState>(context, std::move(name), options)) {}
-History::~History() = default;
+// A forked child has no thread of its parent to wait for: what it holds stays.
+History::~History() {
+    if (state_ && !state_->is_of_this_process()) static_cast<void>(state_.release());
+}
 History::History(History&&) noexcept = default;
-History& History::operator=(History&&) noexcept = default;
+History& History::operator=(History&& other) noexcept {
+    const History gone(std::move(*this));
+    state_ = std::move(other.state_);
+    return *this;
+}
 
 void History::define(const HistoryVariable& variable) {
     state_->change("define", [&](history::Definitions& all) { all.variables.push_back(variable); });
@@ -49,9 +56,12 @@ void History::begin() { state_->begin(); }
 std::uint64_t History::digest() const { return state_->digest(); }
 void History::publish(std::uint64_t steps) { state_->publish(steps); }
 void History::use_stream(std::uintptr_t stream) { state_->use_stream(stream); }
-void History::put(const std::string& variable, const void* data) { state_->put(variable, data); }
+void History::put(const std::string& variable, const void* data, std::span<const std::int64_t> strides_bytes) {
+    state_->put(variable, data, strides_bytes);
+}
+bool History::wait_for_slot(Deadline deadline) { return state_->wait_for_slot(deadline); }
 void History::end_step(double time) { state_->end_step(time); }
-void History::wait() { state_->wait(); }
+bool History::wait(Deadline deadline) { return state_->wait(deadline); }
 HistoryFacts History::facts() const { return state_->facts(); }
 void History::close() { state_->close(); }
 

@@ -2,6 +2,7 @@
 #include "history/history_file.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <bit>
@@ -51,21 +52,47 @@ const HistoryFormat& format_named(const std::string& name) {
 // Far behind all data: the HDF5 library locks whole files, and its readers may look at a file that grows.
 constexpr off_t kHistoryLockAt = (off_t{1} << 62) + 1024;
 
+[[noreturn]] void refuse_second_writer(const std::string& name) {
+    ErrorInfo info;
+    info.code = ErrorCode::invalid_argument;
+    info.operation = "open history";
+    info.file = name;
+    info.cause = "another history, of this process or another one, writes it";
+    info.advice = "close that one, or give this one another name";
+    throw Error(std::move(info));
+}
+
+// Whether the name is still that of the open file.
+bool is_named(const std::string& name, const os::UniqueFd& file) {
+    struct stat named {
+    }, opened{};
+    return ::stat(name.c_str(), &named) == 0 && ::fstat(file.get(), &opened) == 0 && named.st_ino == opened.st_ino &&
+           named.st_dev == opened.st_dev;
+}
+
+struct LockedFile {
+    os::UniqueFd file;
+    bool is_missing = false;
+};
+
 // No lock where the file system has none, or where the file may not be written.
-os::UniqueFd locked(const std::string& name) {
-    os::UniqueFd file(::open(name.c_str(), O_RDWR | O_CLOEXEC));
-    if (!file) return file;
+LockedFile locked(const std::string& name) {
+    LockedFile found{os::UniqueFd(::open(name.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK)), false};
+    if (!found.file) {
+        found.is_missing = errno == ENOENT;
+        return found;
+    }
     struct flock lock {};
     lock.l_type = F_WRLCK;
     lock.l_whence = SEEK_SET;
     lock.l_start = kHistoryLockAt;
     lock.l_len = 1;
-    if (::fcntl(file.get(), F_OFD_SETLK, &lock) == 0 || (errno != EAGAIN && errno != EACCES)) return file;
-    ErrorInfo info = errno_info("open history", name, EWOULDBLOCK);
-    info.code = ErrorCode::invalid_argument;
-    info.cause = "another history, of this process or another one, writes it";
-    info.advice = "close that one, or give this one another name";
-    throw Error(std::move(info));
+    if (::fcntl(found.file.get(), F_OFD_SETLK, &lock) == 0) {
+        if (!is_named(name, found.file)) refuse_second_writer(name);  // it replaced the file since
+    } else if (errno == EAGAIN || errno == EACCES) {
+        refuse_second_writer(name);
+    }
+    return found;
 }
 
 }  // namespace
@@ -111,15 +138,17 @@ HistoryFile::HistoryFile(const Context& context, const HistoryFileOptions& optio
         sink_.use(*file_);
         return;
     }
-    const os::UniqueFd other = locked(options.name);
-    File made =
-        context.open(options.name, {.mode = OpenMode::create, .durable = options.durable, .replace = options.replace});
+    // Of two histories that begin at once, one replaces the file, and one alone: the file that is there stays locked
+    // until the new one is, and where none is there, none may come meanwhile.
+    const LockedFile other = locked(options.name);
+    const bool replaces = options.replace && !other.is_missing;
+    File made = context.open(options.name, {.mode = OpenMode::create, .durable = options.durable, .replace = replaces});
     sink_.use(made);
     growing_ = format.make(schema, sink_);
     made.close();
     file_ = context.open(options.name, {.mode = OpenMode::read_write});
     sink_.use(*file_);
-    lock_ = locked(options.name);
+    lock_ = locked(options.name).file;
 }
 
 std::vector<formats::DataPlace> HistoryFile::reserve() {

@@ -83,7 +83,7 @@ HistoryState::~HistoryState() {
 }
 
 void HistoryState::change(const char* operation, const std::function<void(Definitions&)>& by) {
-    if (is_closed_) throw refused(operation, "the history " + shown(name_) + " is closed", "open another one");
+    check_open(operation);
     if (writer_) throw refused(operation, "fields of " + shown(name_) + " were put already", "define before that");
     Definitions all = definitions_;
     by(all);
@@ -91,17 +91,34 @@ void HistoryState::change(const char* operation, const std::function<void(Defini
     definitions_ = std::move(all);
 }
 
-// The file and the slots come with the first field.
+void HistoryState::check_process() const {
+    if (process_.here()) return;
+    throw Error(ErrorCode::unsupported, "use history", "this process was forked from the one that opened the history",
+                "open another one in the child");
+}
+
+void HistoryState::check_open(const char* operation) const {
+    check_process();
+    if (is_closed_) throw refused(operation, "the history " + shown(name_) + " is closed", "open another one");
+}
+
+std::vector<RunningField> HistoryState::make_fields(const HistoryLayout& layout) const {
+    std::vector<RunningField> made;
+    for (const FieldLayout& one : layout.fields) {
+        made.push_back({one, 0, std::nullopt, 0});
+        if (one.sum_bytes != 0) made.back().sum = zeroed(one.sum_bytes);
+    }
+    return made;
+}
+
+// The file and the slots come with the first field. What fails leaves the history as it was.
 void HistoryState::begin() {
-    if (is_closed_) throw refused("begin", "the history " + shown(name_) + " is closed", "open another one");
+    check_open("begin");
     if (writer_) throw refused("begin", "the history " + shown(name_) + " has begun", "call it once, or not at all");
     if (definitions_.variables.empty()) throw refused("begin", "no variable is defined", "call define() first");
     const bool swap = stores_big_endian(options_.format) == (std::endian::native == std::endian::little);
     HistoryLayout layout = plan_history(definitions_, options_, swap);
-    for (const FieldLayout& one : layout.fields) {
-        fields_.push_back({one, 0, std::nullopt, 0});
-        if (one.sum_bytes != 0) fields_.back().sum = zeroed(one.sum_bytes);
-    }
+    std::vector<RunningField> fields = make_fields(layout);
     const HistoryFileOptions wanted{
         name_, options_.format, options_.durable, options_.replace, options_.process == 0, options_.processes == 1};
     auto target = std::make_unique<HistoryFile>(context_, wanted, layout.schema);
@@ -109,17 +126,20 @@ void HistoryState::begin() {
     plan.is_alone = options_.processes == 1;
     plan.is_first = options_.process == 0;
     plan.is_durable = options_.durable;
+    make_slots(lay_out(fields, plan.first));
+    facts_.step_bytes = 0;
     for (const formats::DataPlace& place : plan.first) facts_.step_bytes += place.bytes;
-    make_slots(lay_out(fields_, plan.first));
-    for (const RunningField& one : fields_) {
+    for (const RunningField& one : fields) {
         plan.fields.push_back(
             {one.layout.name, one.layout.variable, one.slot_offset, one.layout.is_whole, one.layout.runs});
     }
+    fields_ = std::move(fields);
     target_ = std::move(target);
     writer_ = std::make_unique<StepWriter>(*target_, slots_, std::move(plan));
 }
 
 void HistoryState::make_slots(std::uint64_t bytes) {
+    slots_.clear();
     if (on_device()) stream_ = context_.device().make_stream();
     for (std::uint32_t i = 0; i < options_.slots; ++i) {
         HistorySlot slot{zeroed(bytes), nullptr, true};
@@ -152,21 +172,22 @@ RunningField& HistoryState::field_named(const std::string& name) {
     throw refused("put", "no variable " + shown(name) + " is defined", "defined are: " + known);
 }
 
-const void* HistoryState::checked_memory(const RunningField& field, const void* data) const {
-    const std::string what = "the memory of variable " + shown(field.layout.name);
-    if (field.layout.memory_bytes == 0) return data;  // an empty box of this process
+void HistoryState::check_memory(const FieldLayout& layout, const void* data) const {
+    const std::string what = "the memory of variable " + shown(layout.name);
+    if (layout.memory_bytes == 0) return;  // an empty box of this process
     if (data == nullptr) throw refused("put", what + " is a null pointer", "give the first element of the array");
-    const MemoryView view = context_.wrap(const_cast<void*>(data), field.layout.memory_bytes,
-                                          on_device() ? MemoryKind::device : MemoryKind::system);
-    const bool is_known_device = view.kind == MemoryKind::device && !context_.device().info().emulated;
-    if (!on_device() && is_known_device) {
-        throw refused("put", what + " is of a GPU", "open the history with memory device");
+    const MemoryKind wanted = on_device() ? MemoryKind::device : MemoryKind::system;
+    try {
+        static_cast<void>(context_.wrap(moved(data, layout.lowest_bytes), layout.memory_bytes, wanted));
+    } catch (const Error& error) {
+        if (error.code() != ErrorCode::invalid_argument) throw;
+        const std::string place = on_device() ? context_.device().name() : "the host";
+        throw refused("put", what + ": " + error.info().cause, "this history takes memory of " + place);
     }
-    return data;
 }
 
-void HistoryState::put(const std::string& variable, const void* data) {
-    if (is_closed_) throw refused("put", "the history " + shown(name_) + " is closed", "open another one");
+void HistoryState::put(const std::string& variable, const void* data, std::span<const std::int64_t> strides_bytes) {
+    check_open("put");
     if (!writer_) begin();
     writer_->check();
     RunningField& field = field_named(variable);
@@ -174,22 +195,30 @@ void HistoryState::put(const std::string& variable, const void* data) {
         throw refused("put", "variable " + shown(variable) + " was put already in this step",
                       "end the step first, or define the variable with a statistic");
     }
-    const void* memory = checked_memory(field, data);
+    const FieldLayout layout = strides_bytes.empty() ? field.layout : with_strides(field.layout, strides_bytes);
+    check_memory(layout, data);
     take_slot();
     const auto began = Clock::now();
     if (on_device()) context_.synchronize_stream(caller_stream_);
-    pack_field(field, memory);
+    pack_field(field, layout, data);
     wait_packed();
     ++field.puts;
     facts_.put_seconds += seconds_since(began);
 }
 
+bool HistoryState::wait_for_slot(Deadline deadline) {
+    check_process();
+    if (!writer_ || slot_) return true;
+    const SlotWait wait = writer_->wait_for(ended_ % slots_.size(), deadline);
+    facts_.wait_seconds += wait.seconds;
+    return wait.ended;
+}
+
 void HistoryState::take_slot() {
     if (slot_) return;
-    const std::size_t next = ended_ % slots_.size();
-    facts_.wait_seconds += writer_->wait_for(next);
+    wait_for_slot(Deadline::never());
     writer_->check();
-    slot_ = next;
+    slot_ = ended_ % slots_.size();
 }
 
 void HistoryState::pack(const Pack& wanted, const void* source, void* destination) {
@@ -203,8 +232,7 @@ void HistoryState::pack(const Pack& wanted, const void* source, void* destinatio
     }
 }
 
-void HistoryState::pack_field(RunningField& field, const void* data) {
-    const FieldLayout& layout = field.layout;
+void HistoryState::pack_field(RunningField& field, const FieldLayout& layout, const void* data) {
     if (layout.bytes == 0) return;
     std::byte* slot = moved(slots_[*slot_].memory.data(), static_cast<std::int64_t>(field.slot_offset));
     const std::byte* first = moved(data, layout.first_bytes);
@@ -248,7 +276,7 @@ void HistoryState::finish_statistics() {
 
 void HistoryState::end_step(double time) {
     const char* operation = "end step";
-    if (is_closed_) throw refused(operation, "the history " + shown(name_) + " is closed", "open another one");
+    check_open(operation);
     if (!writer_) throw refused(operation, "nothing was put", "put every variable first");
     writer_->check();
     if (!std::isfinite(time)) throw refused(operation, "the time is no number", "give a finite time");
@@ -278,29 +306,34 @@ std::uint64_t HistoryState::digest() const {
 }
 
 void HistoryState::publish(std::uint64_t steps) {
+    check_process();
     if (options_.processes == 1) throw refused("publish", "one process writes the file", "its steps are published");
     if (!writer_ || is_closed_) throw refused("publish", "the history " + shown(name_) + " is not open", "begin first");
     writer_->check();
     writer_->publish(steps);
 }
 
-void HistoryState::wait() {
-    if (!writer_) return;
-    writer_->wait();
+bool HistoryState::wait(Deadline deadline) {
+    check_process();
+    if (!writer_) return true;
+    const bool ended = writer_->wait(deadline);
     writer_->check();
+    return ended;
 }
 
 HistoryFacts HistoryState::facts() const {
     HistoryFacts all = facts_;
+    check_process();
     all.steps_ended = ended_;
     if (writer_) writer_->tell(all);
     return all;
 }
 
 void HistoryState::close() {
+    check_process();
     if (std::exchange(is_closed_, true)) return;
     if (!writer_) return;
-    writer_->wait();
+    writer_->wait(Deadline::never());
     try {
         target_->close();
     } catch (const Error&) {

@@ -6,9 +6,11 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "context/files/process_mark.hpp"
 #include "history/layout.hpp"
 #include "history/step_writer.hpp"
 #include "penstock/history.hpp"
@@ -35,22 +37,27 @@ class HistoryState {
     void begin();
     std::uint64_t digest() const;
     void publish(std::uint64_t steps);
-    void put(const std::string& variable, const void* data);
+    void put(const std::string& variable, const void* data, std::span<const std::int64_t> strides_bytes);
+    bool wait_for_slot(Deadline deadline);
+    bool is_of_this_process() const noexcept { return process_.here(); }
     void use_stream(std::uintptr_t stream) noexcept { caller_stream_ = stream; }
     void end_step(double time);
-    void wait();
+    bool wait(Deadline deadline);
     HistoryFacts facts() const;
     void close();
 
   private:
     bool on_device() const noexcept { return options_.memory == MemoryKind::device; }
+    std::vector<RunningField> make_fields(const HistoryLayout& layout) const;
     void make_slots(std::uint64_t bytes);
+    void check_process() const;
+    void check_open(const char* operation) const;
     Buffer zeroed(std::uint64_t bytes) const;
     RunningField& field_named(const std::string& name);
-    const void* checked_memory(const RunningField& field, const void* data) const;
+    void check_memory(const FieldLayout& layout, const void* data) const;
     void take_slot();
     void pack(const Pack& wanted, const void* source, void* destination);
-    void pack_field(RunningField& field, const void* data);
+    void pack_field(RunningField& field, const FieldLayout& layout, const void* data);
     void finish_statistics();
     void wait_packed();
 
@@ -69,6 +76,7 @@ class HistoryState {
     double last_time_;
     bool is_closed_ = false;
     HistoryFacts facts_;
+    context::ProcessMark process_;
 };
 
 }  // namespace penstock::history

@@ -3,12 +3,15 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -277,6 +280,65 @@ TEST_P(HistoryTest, TwoWritersOfOneFileAreRefused) {
     EXPECT_EQ(shape("T")[0], 1);
     second.put("T", values.data());  // now the name is free
     EXPECT_EQ(shape("T")[0], 0);
+}
+
+TEST_P(HistoryTest, AnArrayIsPutWithStridesOfItsOwn) {
+    History history(context_, name_, options());
+    history.define({.name = "T", .dimensions = {"y", "x"}, .shape = {2, 3}, .dtype = "float64"});
+    const Buffer values = field(counted(6));  // 0 1 2 | 3 4 5
+    const auto* first = static_cast<const double*>(values.data());
+    history.put("T", first + 5, std::vector<std::int64_t>{-24, -8});
+    history.end_step(1);
+    history.put("T", first, std::vector<std::int64_t>{8, 16});
+    history.end_step(2);
+    history.put("T", first + 1, std::vector<std::int64_t>{0, 8});
+    history.end_step(3);
+    expect_refusal("2 dimensions and 1 strides", [&] { history.put("T", first, std::vector<std::int64_t>{8}); });
+    expect_refusal("larger than any memory", [&] { history.put("T", first, std::vector<std::int64_t>{1L << 62, 8}); });
+    history.close();
+    EXPECT_EQ(read<double>("T"), (std::vector<double>{5, 4, 3, 2, 1, 0, 0, 2, 4, 1, 3, 5, 1, 2, 3, 1, 2, 3}));
+}
+
+TEST_P(HistoryTest, WhatCannotBeginLeavesNothingAndBeginsLater) {
+    const std::string folder = folder_.file("later");
+    name_ = folder + "/history.nc";
+    History history(context_, name_, options());
+    history.define(with_halo());
+    const Buffer values = field(counted(30));
+    EXPECT_THROW(history.put("T", values.data()), Error);
+    std::filesystem::create_directory(folder);
+    history.put("T", values.data());
+    history.end_step(0);
+    history.close();
+    EXPECT_EQ(read<float>("T"), (std::vector<float>{8, 9, 10, 14, 15, 16}));
+    EXPECT_EQ(history.facts().step_bytes, 6 * sizeof(float) + sizeof(double));
+}
+
+// The child has no thread that writes: it must not wait for one.
+TEST_P(HistoryTest, AForkedChildIsRefusedAndEnds) {
+    auto history = std::make_unique<History>(context_, name_, options());
+    history->define(with_halo());
+    const Buffer values = field(counted(30));
+    history->put("T", values.data());
+    const pid_t child = ::fork();
+    if (child == 0) {
+        int refused = 0;
+        for (const bool ends : {true, false}) {
+            try {
+                ends ? history->end_step(0) : history->close();
+            } catch (const Error& error) {
+                refused += error.code() == ErrorCode::unsupported ? 1 : 0;
+            }
+        }
+        history.reset();
+        ::_exit(refused);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(WEXITSTATUS(status), 2);
+    history->end_step(1);
+    history->close();
+    EXPECT_EQ(shape("T")[0], 1);
 }
 
 // While it lives, no file of this process may grow beyond so many bytes: as on a full disk.

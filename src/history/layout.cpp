@@ -192,7 +192,7 @@ NumberTypes numbers_of(const std::string& what, const HistoryVariable& one) {
 struct FieldGrid {
     std::uint32_t rank = 0;
     std::array<std::uint64_t, kMostFieldRank> extents{};
-    std::array<std::int64_t, kMostFieldRank> memory{};
+    std::array<std::int64_t, kMostFieldRank> memory{};  // of what was summed
 };
 
 std::array<std::int64_t, kMostFieldRank> dense(const FieldGrid& grid, std::uint64_t item) {
@@ -260,23 +260,19 @@ FieldLayout plan_field(const std::string& what, const HistoryVariable& one, bool
     field.name = one.name;
     field.statistic = one.statistic;
     const NumberTypes numbers = numbers_of(what, one);
-    const std::vector<std::int64_t> strides = memory_strides(what, one, numbers.from.item_bytes);
+    field.order = file_order(what, one);
+    field.item_bytes = numbers.from.item_bytes;
     FieldGrid grid;
     grid.rank = static_cast<std::uint32_t>(one.shape.size());
-    field.memory_bytes = numbers.from.item_bytes;
-    const std::vector<std::size_t> order = file_order(what, one);
-    for (std::size_t axis = 0; axis < order.size(); ++axis) {
-        grid.extents[axis] = one.shape[order[axis]];
-        grid.memory[axis] = strides[order[axis]];
-        field.first_bytes += strides[axis] * static_cast<std::int64_t>(halo(one.halo_low, axis));
-        const std::uint64_t all = one.shape[axis] + halo(one.halo_low, axis) + halo(one.halo_high, axis);
-        if (all > 0) field.memory_bytes += (all - 1) * static_cast<std::uint64_t>(strides[axis]);
+    for (std::size_t axis = 0; axis < one.shape.size(); ++axis) {
+        grid.extents[axis] = one.shape[field.order[axis]];
+        field.halo_low.push_back(halo(one.halo_low, axis));
+        field.extents.push_back(one.shape[axis] + halo(one.halo_low, axis) + halo(one.halo_high, axis));
     }
     field.bytes = numbers.to.item_bytes;
     for (const std::uint64_t extent : one.shape) field.bytes *= extent;
-    if (field.bytes == 0) field.memory_bytes = 0;
     field.is_whole = one.global_shape.empty();
-    if (!field.is_whole) field.runs = runs_of(one, order, numbers.to.item_bytes);
+    if (!field.is_whole) field.runs = runs_of(one, field.order, numbers.to.item_bytes);
     const auto from = number_of(numbers.from), to = number_of(numbers.to);
     field.is_packed = from && to;
     if (!field.is_packed) {
@@ -284,19 +280,18 @@ FieldLayout plan_field(const std::string& what, const HistoryVariable& one, bool
         field.box.swap_bytes = swap && numbers.to.word_bytes > 1 ? numbers.to.word_bytes : 0;
         field.box.dimensions = grid.rank;
         field.box.extents = grid.extents;
-        field.box.source_strides = grid.memory;
         field.box.destination_strides = dense(grid, numbers.to.item_bytes);
-        return field;
-    }
-    if (one.statistic != HistoryStatistic::none) {
-        plan_statistic(field, grid, *from, *to);
     } else {
-        field.pack = pack_of(grid, *from, *to);
+        if (one.statistic != HistoryStatistic::none) {
+            plan_statistic(field, grid, *from, *to);
+        } else {
+            field.pack = pack_of(grid, *from, *to);
+        }
+        Pack& last = one.statistic == HistoryStatistic::none ? field.pack : field.finish;
+        last.swap = swap;
+        last.keep_bits = one.keep_bits == mantissa_bits(*to) ? 0 : one.keep_bits;
     }
-    Pack& last = one.statistic == HistoryStatistic::none ? field.pack : field.finish;
-    last.swap = swap;
-    last.keep_bits = one.keep_bits == mantissa_bits(*to) ? 0 : one.keep_bits;
-    return field;
+    return with_strides(std::move(field), memory_strides(what, one, numbers.from.item_bytes));
 }
 
 void add_time(HistoryLayout& layout, const HistoryOptions& options) {
@@ -361,6 +356,37 @@ void check_calendar(const std::string& calendar) {
     if (std::find(known.begin(), known.end(), calendar) != known.end()) return;
     throw Error(ErrorCode::invalid_argument, "open history", "there is no calendar " + shown(calendar),
                 "use standard, proleptic_gregorian, julian, noleap, 360_day, all_leap or none");
+}
+
+FieldLayout with_strides(FieldLayout field, std::span<const std::int64_t> strides_bytes) {
+    const std::string what = "variable " + shown(field.name);
+    if (strides_bytes.size() != field.extents.size()) {
+        refuse(what + " has " + std::to_string(field.extents.size()) + " dimensions and " +
+                   std::to_string(strides_bytes.size()) + " strides",
+               "give one for each dimension");
+    }
+    constexpr std::int64_t kMostReach = std::int64_t{1} << 60;
+    std::int64_t lowest = 0, highest = 0, first = 0;
+    for (std::size_t axis = 0; axis < field.extents.size(); ++axis) {
+        const std::int64_t stride = strides_bytes[axis];
+        std::int64_t reach = 0;
+        const bool overflows = field.extents[axis] > static_cast<std::uint64_t>(kMostReach) ||
+                               __builtin_mul_overflow(stride, static_cast<std::int64_t>(field.extents[axis]), &reach) ||
+                               reach > kMostReach || reach < -kMostReach;
+        if (overflows) refuse(what + " is larger than any memory", "check its shape and its strides");
+        if (field.extents[axis] == 0) continue;
+        reach -= stride;
+        (reach < 0 ? lowest : highest) += reach;
+        first += stride * static_cast<std::int64_t>(field.halo_low[axis]);
+    }
+    field.first_bytes = first;
+    field.lowest_bytes = lowest;
+    field.memory_bytes = field.bytes == 0 ? 0 : static_cast<std::uint64_t>(highest - lowest) + field.item_bytes;
+    for (std::size_t axis = 0; axis < field.order.size(); ++axis) {
+        (field.is_packed ? field.pack.source_strides : field.box.source_strides)[axis] =
+            strides_bytes[field.order[axis]];
+    }
+    return field;
 }
 
 HistoryLayout plan_history(const Definitions& definitions, const HistoryOptions& options, bool swap) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,17 +28,24 @@ struct FieldRun {
 struct FieldLayout {
     std::string name;
     HistoryStatistic statistic = HistoryStatistic::none;
-    bool is_packed = true;           // false: elements move as they are, by `box`
-    Pack pack{};                     // from memory to the slot, or to what is summed
-    Pack finish{};                   // of a statistic: from what was summed to the slot
-    Box box{};                       // of elements that are not converted
-    std::uint64_t sum_bytes = 0;     // of what is summed; 0: nothing is
-    std::int64_t first_bytes = 0;    // from the pointer that the caller gives to the first element that is written
-    std::uint64_t memory_bytes = 0;  // of the array in memory, halo included
-    std::size_t variable = 0;        // its number in the schema
-    bool is_whole = true;            // false: other processes write parts of the variable
-    std::vector<FieldRun> runs{};    // of one that is not whole
-    std::uint64_t bytes = 0;         // in the slot
+    bool is_packed = true;         // false: elements move as they are, by `box`
+    Pack pack{};                   // from memory to the slot, or to what is summed
+    Pack finish{};                 // of a statistic: from what was summed to the slot
+    Box box{};                     // of elements that are not converted
+    std::uint64_t sum_bytes = 0;   // of what is summed; 0: nothing is
+    std::size_t variable = 0;      // its number in the schema
+    bool is_whole = true;          // false: other processes write parts of the variable
+    std::vector<FieldRun> runs{};  // of one that is not whole
+    std::uint64_t bytes = 0;       // in the slot
+
+    // The array in memory, halo included. Bytes count from the pointer that the caller gives.
+    std::vector<std::uint64_t> extents{};
+    std::vector<std::uint64_t> halo_low{};  // one for each dimension
+    std::vector<std::size_t> order{};       // the axis in memory of each axis in the file
+    std::uint64_t item_bytes = 0;
+    std::int64_t first_bytes = 0;    // to the first element that is written
+    std::int64_t lowest_bytes = 0;   // to the lowest address of an element
+    std::uint64_t memory_bytes = 0;  // from there to the end of the highest element; 0: nothing is written
 };
 
 struct HistoryLayout {
@@ -56,5 +64,8 @@ void check_calendar(const std::string& calendar);  // throws Error{invalid_argum
 // `swap`: the file has the other order of bytes than this machine. Throws Error{invalid_argument} with the name of what
 // is wrong.
 HistoryLayout plan_history(const Definitions& definitions, const HistoryOptions& options, bool swap);
+
+// The same field in an array with other strides, which may be 0 or negative. Throws Error{invalid_argument}.
+FieldLayout with_strides(FieldLayout field, std::span<const std::int64_t> strides_bytes);
 
 }  // namespace penstock::history

@@ -35,17 +35,29 @@ void StepWriter::give(const EndedStep& step) {
     changed_.notify_all();
 }
 
-double StepWriter::wait_for(std::size_t slot) {
-    const auto began = Clock::now();
+template <typename Condition>
+bool StepWriter::wait_until(Deadline deadline, Condition condition) {
     std::unique_lock lock(mutex_);
-    if (slots_[slot].is_free) return 0;
-    changed_.wait(lock, [&] { return slots_[slot].is_free || failure_.has_value(); });
-    return seconds_since(began);
+    if (!deadline.is_never()) return changed_.wait_until(lock, deadline.when(), condition);
+    changed_.wait(lock, condition);
+    return true;
 }
 
-void StepWriter::wait() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return (steps_.empty() && !is_writing_) || failure_.has_value(); });
+SlotWait StepWriter::wait_for(std::size_t slot, Deadline deadline) {
+    const auto began = Clock::now();
+    SlotWait found;
+    bool waited = false;
+    found.ended = wait_until(deadline, [&] {
+        const bool ended = slots_[slot].is_free || failure_.has_value();
+        waited |= !ended;
+        return ended;
+    });
+    if (waited) found.seconds = seconds_since(began);
+    return found;
+}
+
+bool StepWriter::wait(Deadline deadline) {
+    return wait_until(deadline, [&] { return (steps_.empty() && !is_writing_) || failure_.has_value(); });
 }
 
 void StepWriter::check() const {

@@ -53,6 +53,11 @@ struct WriterPlan {
     bool is_durable = false;
 };
 
+struct SlotWait {
+    bool ended = true;  // false: the deadline came first
+    double seconds = 0;
+};
+
 class StepWriter {
   public:
     StepWriter(HistoryFile& file, std::vector<HistorySlot>& slots, WriterPlan plan);
@@ -62,10 +67,10 @@ class StepWriter {
 
     // Takes a slot that is packed, or will be.
     void give(const EndedStep& step);
-    // Seconds that it took until the slot was free, or until a step failed.
-    double wait_for(std::size_t slot);
-    // Until every step that was given is in the file, or one failed.
-    void wait();
+    // Until the slot is free, or a step failed.
+    SlotWait wait_for(std::size_t slot, Deadline deadline);
+    // Until every step that was given is in the file, or one failed. False at the deadline.
+    bool wait(Deadline deadline);
     // Throws Error of the step that failed.
     void check() const;
     // Where several processes write the file: times of these steps, and then readers see them. Throws Error.
@@ -74,6 +79,8 @@ class StepWriter {
     void tell(HistoryFacts& facts) const;
 
   private:
+    template <typename Condition>
+    bool wait_until(Deadline deadline, Condition condition);
     void run();
     void write(const EndedStep& step);
     void show(const EndedStep& step, std::span<const formats::DataPlace> places, std::uint64_t number);

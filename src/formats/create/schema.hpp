@@ -83,8 +83,8 @@ class GrowingFile {
     // see nothing of it. Steps may be reserved while earlier ones are not published, and what is published changes no
     // place: of two files of one schema, all steps have the same. Throws Error.
     virtual std::vector<DataPlace> reserve(std::span<const std::uint64_t> stored_bytes) = 0;
-    // Requires: the data of the first `steps` steps are written. Readers see them from now on. Throws Error: then they
-    // see those of the last publish that did not throw.
+    // Requires: the data of the first `steps` steps are written. Readers see them from now on, and after a power cut
+    // where the sink has barriers. Throws Error: then they see those of the last publish that did not throw, or these.
     virtual void publish(std::uint64_t steps) = 0;
     // Bytes that the file must have for its readers: of what was published.
     virtual std::uint64_t end_bytes() const = 0;

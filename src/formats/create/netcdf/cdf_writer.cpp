@@ -201,6 +201,7 @@ class CdfFile final : public GrowingFile {
         HeaderBytes count(version_);
         count.count(steps);
         sink_.write(kRecordsAt, count.bytes());
+        sink_.barrier();
         published_ = steps;
     }
 
