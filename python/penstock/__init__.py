@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from penstock.formats.model import Extent
     from penstock.formats.pending import Pending
     from penstock.formats.reference import Reference
+    from penstock.history.history import History, HistoryFacts
 
 __all__ = [
     "Array",
@@ -72,6 +73,8 @@ __all__ = [
     "File",
     "FileOptions",
     "Group",
+    "History",
+    "HistoryFacts",
     "HostArray",
     "LayoutOptions",
     "NewFileOptions",
@@ -125,6 +128,7 @@ _HOMES = {
     "formats.model": ("Extent",),
     "formats.pending": ("Pending",),
     "formats.reference": ("Reference",),
+    "history.history": ("History", "HistoryFacts"),
 }
 # Submodules on packages that Penstock does without: not in __all__, so that `import *` works where those are not there.
 _OF_OTHERS = ("torch", "xarray", "zarr_store")

@@ -70,7 +70,8 @@ LAYERS_OF_PYTHON = {
     ],
     "formats": ["penstock.formats", "penstock.formats.*"],
     "open": [
-        "penstock._open", "penstock.data", "penstock.gpu", "penstock.gpu.*", "penstock.torch", "penstock.xarray",
+        "penstock._open", "penstock.data", "penstock.gpu", "penstock.gpu.*", "penstock.history",
+        "penstock.history.*", "penstock.torch", "penstock.xarray",
         "penstock.xarray.*",
         "penstock.zarr_store",
     ],

@@ -1,0 +1,132 @@
+// History in Python. Waits end where a signal handler raises: put() waits for its slot in slices before it packs, and
+// close() for the steps before it closes.
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "python/core/history/values.hpp"
+
+namespace penstock::python {
+namespace {
+
+// A History is used by one thread at a time.
+class PythonHistory {
+  public:
+    PythonHistory(const Context& owner, std::string name, const HistoryOptions& options)
+        : context(owner), history_(std::make_unique<History>(owner, std::move(name), options)) {}
+    ~PythonHistory();
+    PythonHistory(const PythonHistory&) = delete;
+    PythonHistory& operator=(const PythonHistory&) = delete;
+
+    template <class Call>
+    auto use(Call call) {
+        const GilReleased release;
+        return use_here(call);
+    }
+    // Requires: the GIL is released.
+    template <class Call>
+    auto use_here(Call call) {
+        const std::lock_guard lock(mutex_);
+        return call(*history_);
+    }
+    void wait() {
+        wait_in_slices(Deadline::never(), [this](Deadline next) {
+            return use_here([&](History& history) { return history.wait(next); });
+        });
+    }
+
+    Context context;
+
+  private:
+    bool ends_soon() const noexcept;
+
+    std::mutex mutex_;  // guards history_
+    std::unique_ptr<History> history_;
+};
+
+// Also after a step that failed, and in a forked child, where nothing is left to wait for.
+bool PythonHistory::ends_soon() const noexcept {
+    try {
+        return history_->wait(Deadline::after(kLeavePatience));
+    } catch (const Error&) {
+        return true;
+    }
+}
+
+// A file that does not answer keeps a thread, and not the thread that drops the history.
+PythonHistory::~PythonHistory() {
+    const GilReleased release;
+    if (ends_soon()) {
+        history_.reset();
+        return;
+    }
+    auto* left = history_.release();
+    try {
+        std::thread([left] { const std::unique_ptr<History> last(left); }).detach();
+    } catch (const std::system_error&) {
+    }
+}
+
+std::unique_ptr<PythonHistory> make(const Context& context, nb::handle name, const nb::kwargs& keywords) {
+    const HistoryOptions options = history_options(keywords);
+    const std::string file = file_name(name, "open history");
+    const GilReleased release;
+    return std::make_unique<PythonHistory>(context, file, options);
+}
+
+// `strides`: of the array in bytes. `first_bytes`: from the memory to the first element.
+void put(PythonHistory& self, const std::string& variable, nb::handle memory, const nb::tuple& place) {
+    const BorrowedMemory borrowed(self.context, memory, BorrowedMemory::Use::read_from);
+    const auto first_bytes = nb::cast<std::uint64_t>(place[0]);
+    const auto strides = nb::cast<std::vector<std::int64_t>>(place[1]);
+    wait_in_slices(Deadline::never(), [&](Deadline next) {
+        return self.use_here([&](History& history) { return history.wait_for_slot(next); });
+    });
+    const auto* data = static_cast<const std::byte*>(borrowed.view().data) + first_bytes;
+    self.use([&](History& history) { history.put(variable, data, strides); });
+}
+
+void set_attribute(PythonHistory& self, const std::string& variable, const nb::tuple& attribute) {
+    const HistoryAttribute made = history_attribute(attribute);
+    self.use([&](History& history) { history.set_attribute(made, variable); });
+}
+
+void close(PythonHistory& self) {
+    try {
+        self.wait();
+    } catch (const Error&) {  // close() tells it too
+    }
+    self.use([](History& history) { history.close(); });
+}
+
+}  // namespace
+
+void bind_history(nb::module_& module) {
+    using nb::arg;
+    nb::class_<PythonHistory>(module, "History")
+        .def("define",
+             [](PythonHistory& self, const nb::kwargs& keywords) {
+                 const HistoryVariable made = history_variable(keywords);
+                 self.use([&](History& history) { history.define(made); });
+             })
+        .def("define_constant",
+             [](PythonHistory& self, const nb::kwargs& keywords) {
+                 const HistoryConstant made = history_constant(keywords);
+                 self.use([&](History& history) { history.define_constant(made); });
+             })
+        .def("set_attribute", &set_attribute, arg("variable"), arg("attribute"))
+        .def("put", &put, arg("variable"), arg("memory"), arg("place"))
+        .def("end_step",
+             [](PythonHistory& self, double time) { self.use([&](History& history) { history.end_step(time); }); },
+             arg("time"))
+        .def("wait", &PythonHistory::wait)
+        .def("facts",
+             [](PythonHistory& self) {
+                 return facts_to_dict(self.use([](History& history) { return history.facts(); }));
+             })
+        .def("close", &close);
+    module.def("history", &make, arg("context"), any("name"), arg("options"));
+}
+
+}  // namespace penstock::python

@@ -1,0 +1,151 @@
+// See values.hpp. python/penstock/history.py has looked at the types of all that comes here but of options.
+#include "python/core/history/values.hpp"
+
+#include <utility>
+
+namespace penstock::python {
+namespace {
+
+using Names = std::vector<std::string>;
+using Lengths = std::vector<std::uint64_t>;
+
+HistoryStatistic statistic_of(const std::string& name) {
+    constexpr std::pair<const char*, HistoryStatistic> kNames[] = {{"", HistoryStatistic::none},
+                                                                   {"mean", HistoryStatistic::mean},
+                                                                   {"minimum", HistoryStatistic::minimum},
+                                                                   {"maximum", HistoryStatistic::maximum}};
+    for (const auto& [known, statistic] : kNames) {
+        if (name == known) return statistic;
+    }
+    throw Error(ErrorCode::invalid_argument, "define", "there is no statistic '" + name + "'",
+                "use one of mean, minimum, maximum, or None");
+}
+
+MemoryKind memory_of(const std::string& name) {
+    if (name == "device") return MemoryKind::device;
+    if (name == "host") return MemoryKind::system;
+    throw Error(ErrorCode::invalid_argument, "open history", "there is no memory '" + name + "'",
+                "use one of auto, device, host");
+}
+
+std::vector<HistoryAttribute> attributes_of(nb::handle list) {
+    std::vector<HistoryAttribute> all;
+    for (const nb::handle one : list) all.push_back(history_attribute(nb::cast<nb::tuple>(one)));
+    return all;
+}
+
+[[noreturn]] void refuse_keyword(const char* owner, const std::string& name) {
+    throw nb::type_error((std::string(owner) + " has no option '" + name + "'").c_str());
+}
+
+}  // namespace
+
+HistoryOptions history_options(const nb::kwargs& keywords) {
+    HistoryOptions options;
+    for (const auto& [key, value] : keywords) {
+        const auto name = nb::cast<std::string>(key);
+        if (name == "format")
+            options.format = option<std::string>(name, value);
+        else if (name == "slots")
+            options.slots = option<std::uint32_t>(name, value);
+        else if (name == "memory")
+            options.memory = memory_of(option<std::string>(name, value));
+        else if (name == "time_units")
+            options.time_units = option<std::string>(name, value);
+        else if (name == "calendar")
+            options.calendar = option<std::string>(name, value);
+        else if (name == "start_time")
+            options.start_time = option<double>(name, value);
+        else if (name == "durable")
+            options.durable = option<bool>(name, value);
+        else if (name == "replace")
+            options.replace = option<bool>(name, value);
+        else if (name == "path")
+            options.transfer.path = path_kind(option<std::string>(name, value));
+        else
+            refuse_keyword("a history", name);
+    }
+    return options;
+}
+
+HistoryVariable history_variable(const nb::kwargs& keywords) {
+    HistoryVariable variable;
+    for (const auto& [key, value] : keywords) {
+        const auto name = nb::cast<std::string>(key);
+        if (name == "name")
+            variable.name = option<std::string>(name, value);
+        else if (name == "dimensions")
+            variable.dimensions = nb::cast<Names>(value);
+        else if (name == "shape")
+            variable.shape = nb::cast<Lengths>(value);
+        else if (name == "halo_low")
+            variable.halo_low = nb::cast<Lengths>(value);
+        else if (name == "halo_high")
+            variable.halo_high = nb::cast<Lengths>(value);
+        else if (name == "dtype")
+            variable.dtype = option<std::string>(name, value);
+        else if (name == "source_dtype")
+            variable.source_dtype = option<std::string>(name, value);
+        else if (name == "statistic")
+            variable.statistic = statistic_of(option<std::string>(name, value));
+        else if (name == "keep_bits")
+            variable.keep_bits = option<std::uint32_t>(name, value);
+        else if (name == "file_dimensions")
+            variable.file_dimensions = nb::cast<Names>(value);
+        else if (name == "attributes")
+            variable.attributes = attributes_of(value);
+        else
+            refuse_keyword("a variable", name);
+    }
+    return variable;
+}
+
+HistoryConstant history_constant(const nb::kwargs& keywords) {
+    HistoryConstant constant;
+    for (const auto& [key, value] : keywords) {
+        const auto name = nb::cast<std::string>(key);
+        if (name == "name")
+            constant.name = option<std::string>(name, value);
+        else if (name == "dimensions")
+            constant.dimensions = nb::cast<Names>(value);
+        else if (name == "shape")
+            constant.shape = nb::cast<Lengths>(value);
+        else if (name == "dtype")
+            constant.dtype = option<std::string>(name, value);
+        else if (name == "values") {
+            const auto bytes = nb::cast<nb::bytes>(value);
+            const auto* first = static_cast<const std::byte*>(bytes.data());
+            constant.values.assign(first, first + bytes.size());
+        } else if (name == "attributes")
+            constant.attributes = attributes_of(value);
+        else
+            refuse_keyword("a constant", name);
+    }
+    return constant;
+}
+
+HistoryAttribute history_attribute(const nb::tuple& attribute) {
+    HistoryAttribute made;
+    made.name = nb::cast<std::string>(attribute[0]);
+    made.dtype = nb::cast<std::string>(attribute[1]);
+    if (made.dtype.empty())
+        made.text = nb::cast<std::string>(attribute[2]);
+    else
+        made.numbers = nb::cast<std::vector<double>>(attribute[2]);
+    return made;
+}
+
+nb::dict facts_to_dict(const HistoryFacts& facts) {
+    nb::dict fields;
+    fields["steps_ended"] = facts.steps_ended;
+    fields["steps_published"] = facts.steps_published;
+    fields["step_bytes"] = facts.step_bytes;
+    fields["slot_bytes"] = facts.slot_bytes;
+    fields["put_seconds"] = facts.put_seconds;
+    fields["wait_seconds"] = facts.wait_seconds;
+    fields["write_seconds"] = facts.write_seconds;
+    fields["evidence_json"] = text(facts.last.to_json());
+    return fields;
+}
+
+}  // namespace penstock::python

@@ -1,0 +1,1 @@
+"""Output of a running model: a History and its facts."""

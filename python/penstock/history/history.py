@@ -1,0 +1,286 @@
+"""History: fields of a running model, written step by step to a file that other programs read, while the model runs.
+
+What must stay true: types and shapes of arrays are compared with their definition before anything is packed; nothing is
+converted but numbers to the type of the file; put() returns when the array may change.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from penstock import _core
+from penstock._arrays.dtype import DType
+from penstock._error import Error
+from penstock._files.file_name import file_name
+from penstock._files.open_files import with_room
+from penstock._shared import shared_context
+from penstock.formats.reading.target import Target, stream_handle
+from penstock.formats.writing import value_of
+from penstock.history.values import Halo, attributes_of, halo_of, names_of, number_of, plain_name
+
+if TYPE_CHECKING:
+    from penstock._api import Context, FileName
+    from penstock._told import Evidence
+
+
+@dataclass(frozen=True)
+class HistoryFacts:
+    """How far a history is, and where the time went.
+
+    Attributes:
+        steps_ended, steps_published: ended by the model; seen by readers of the file.
+        step_bytes, slot_bytes: of one step in the file; of the memory of all slots.
+        put_seconds: in put() and end_step(), without waits.
+        wait_seconds: for a free slot: the file is slower than the model.
+        write_seconds: in the background, from a packed slot to a step that readers see.
+        evidence: which way the last published step went; None before the first.
+    """
+
+    steps_ended: int
+    steps_published: int
+    step_bytes: int
+    slot_bytes: int
+    put_seconds: float
+    wait_seconds: float
+    write_seconds: float
+    evidence: Evidence | None
+
+
+class _Field(NamedTuple):
+    """What arrays of a variable must be."""
+
+    dtype: DType
+    shape: tuple[int, ...]  # halo included
+    stored: str  # the type in the file
+
+
+class History:
+    """Fields of a running model, written step by step to a file that other programs read.
+
+        with penstock.History("out.nc", time_units="seconds since 2000-01-01") as history:
+            history.define("T", ("z", "y", "x"), like=T, halo=(0, 2, 2), attrs={"units": "K"})
+            for step in range(1, steps + 1):
+                advance(T)
+                history.put("T", T)
+                history.end_step(60.0 * step)
+
+    The file appears at the first put(), whole and without steps. A thread writes a step that ended, and readers see it
+    once it is whole; the model waits only where no slot is free. A step that failed is told by the next call and by
+    close(); the steps before it stay readable, and so they do when the process ends at any moment. An error that leaves
+    the block is passed on, and the steps that ended are written.
+
+    Args:
+        name: of the file. An older one is replaced.
+        format: "cdf5" or "cdf2": classic netCDF.
+        time_units, calendar: as CF has them; without units the times are plain numbers.
+        start_time: where the first interval of a mean begins.
+        memory: where fields lie: "device", "host", or "auto", that of the device: the emulated one is the host.
+        slots: memory for so many steps that are not in the file yet; 1 to 64.
+        durable: a step that readers see survives a power cut.
+        replace: False refuses a name that is there.
+        path: see penstock.path_names().
+        attrs: of the file.
+        device, context: as of penstock.open().
+    """
+
+    def __init__(  # noqa: PLR0913 - one keyword a choice
+        self,
+        name: FileName,
+        *,
+        format: str = "cdf5",
+        time_units: str = "",
+        calendar: str = "standard",
+        start_time: float = 0.0,
+        memory: Literal["auto", "device", "host"] = "auto",
+        slots: int = 2,
+        durable: bool = False,
+        replace: bool = True,
+        path: str = "auto",
+        attrs: Mapping[str, Any] | None = None,
+        device: str = "auto",
+        context: Context | None = None,
+    ) -> None:
+        self.name = file_name(name, "open history")
+        context = context or shared_context(device)
+        if memory == "auto":
+            memory = "host" if context._place[1] else "device"
+        self._time = time_units, calendar
+        self._context = context._raw
+        self._fields: dict[str, _Field] = {}
+        self._begun = False
+        self._raw = _core.history(
+            self._context,
+            self.name,
+            format=format,
+            time_units=time_units,
+            calendar=calendar,
+            start_time=start_time,
+            memory=memory,
+            slots=slots,
+            durable=durable,
+            replace=replace,
+            path=path,
+        )
+        self._end = weakref.finalize(self, _leave, self._raw)  # also when the interpreter ends
+        self.set_attrs(attrs or {})
+
+    def define(  # noqa: PLR0913 - one keyword a choice
+        self,
+        name: str,
+        dims: Sequence[str],
+        *,
+        like: Any = None,
+        shape: Sequence[int] | None = None,
+        halo: Halo = (),
+        dtype: Any = "float32",
+        source_dtype: Any = None,
+        statistic: Literal["mean", "minimum", "maximum"] | None = None,
+        keep_bits: int = 0,
+        file_dims: Sequence[str] | None = None,
+        attrs: Mapping[str, Any] | None = None,
+    ) -> None:
+        """A field with a value for each step. Before the first put().
+
+        Args:
+            dims: names of the dimensions of the array, without time.
+            like: an array as put() will get it, halo included; or `shape`, without halo, and `source_dtype`, which is
+                that of the file where it is not said.
+            halo: elements of the array that are not written: for each dimension a number of both sides, or a pair.
+            dtype: in the file. float32 and float64 take float32, float64, int32 and int64.
+            statistic: of all that is put between two ends of steps: "mean", "minimum" or "maximum".
+            keep_bits: of the mantissa, for files that compress well; 0: all.
+            file_dims: the same names in the order that the file is to have.
+            attrs: text and numbers. CF knows "units", "standard_name", "long_name", "_FillValue" and others.
+        """
+        if (like is None) == (shape is None):
+            raise TypeError(f"variable {name!r}: give like= or shape=, one of them")
+        dimensions, stored = names_of(name, dims), DType.of(dtype)
+        low, high = halo_of(name, halo, len(dimensions))
+        around = [a + b for a, b in zip(low, high, strict=True)]
+        if like is not None:
+            target = _numbers(name, like)
+            source, whole = target.dtype, target.shape
+        else:
+            source = DType.of(source_dtype or stored)
+            whole = tuple(int(n) + more for n, more in zip(shape or (), around, strict=False))
+        written = [n - more for n, more in zip(whole, around, strict=False)]
+        if len(whole) != len(dimensions) or len(shape or whole) != len(dimensions):
+            rank = len(shape or whole)
+            raise ValueError(f"variable {name!r} has {rank} dimensions and {len(dimensions)} names of them")
+        if min(written, default=1) < 1:
+            raise ValueError(f"variable {name!r}: nothing of the shape {whole} is left without its halo of {around}")
+        self._raw.define(
+            name=name,
+            dimensions=dimensions,
+            shape=written,
+            halo_low=low,
+            halo_high=high,
+            dtype=plain_name(name, stored),
+            source_dtype=plain_name(name, source),
+            statistic=statistic or "",
+            keep_bits=keep_bits,
+            file_dimensions=names_of(name, file_dims or ()),
+            attributes=attributes_of(attrs or {}, stored.name),
+        )
+        self._fields[name] = _Field(source, whole, stored.name)
+
+    def constant(
+        self, name: str, values: Any, dims: Sequence[str] = (), attrs: Mapping[str, Any] | None = None
+    ) -> None:
+        """Values that do not change, such as coordinates and masks: numbers of the host. They are in the file from its
+        first moment on. Before the first put()."""
+        import numpy as np
+
+        array = np.asarray(values)
+        dtype = DType.of(array.dtype)
+        self._raw.define_constant(
+            name=name,
+            dimensions=names_of(name, dims),
+            shape=list(array.shape),
+            dtype=dtype.native.name,
+            values=array.astype(array.dtype.newbyteorder("="), copy=False).tobytes(),
+            attributes=attributes_of(attrs or {}, dtype.name),
+        )
+
+    def set_attrs(self, attrs: Mapping[str, Any], variable: str = "") -> None:
+        """Text and numbers of a variable, or of the file; each replaces one of its name. Before the first put()."""
+        of_type = self._fields[variable].stored if variable in self._fields else ""
+        for attribute in attributes_of(attrs, of_type):
+            self._raw.set_attribute(variable, attribute)
+
+    def put(self, name: str, array: Any, stream: Any = None) -> None:
+        """The field of this step, which may change once put() has returned: an array of any library, with any strides.
+        A variable with a statistic takes several. `stream`: work that is queued there comes first. Raises Error of
+        another shape, type or device, and of a step that failed before."""
+        field = self._fields.get(name)
+        if field is None:
+            raise self._refused(f"no variable {name!r} is defined", f"defined are: {', '.join(self._fields) or 'none'}")
+        target = _numbers(name, array, stream_handle(stream))
+        if target.dtype != field.dtype:
+            cause = f"variable {name!r} is defined for arrays of {field.dtype}, and this one has {target.dtype}"
+            raise self._refused(cause, f"convert it to {field.dtype}, or define the variable like it")
+        if target.shape != field.shape:
+            cause = f"variable {name!r} is defined for arrays of shape {field.shape}, and this one has {target.shape}"
+            raise self._refused(cause, "give the array with its halo, or define the variable like it")
+        if target.stream is not None:
+            _core.synchronize_stream(self._context, target.stream)
+        place = target.base, list(target.strides)
+        if self._begun:
+            self._raw.put(name, target.memory, place)
+        else:
+            with_room(lambda: self._raw.put(name, target.memory, place))
+            self._begun = True
+
+    def end_step(self, time: Any) -> None:
+        """The step is whole; `time` is later than that of the step before. A number in the units of the history, or
+        where it has units a datetime, a numpy.datetime64 or a date of cftime, which takes the package cftime."""
+        self._raw.end_step(number_of(time, *self._time))
+
+    def wait(self) -> None:
+        """Until readers see every step that ended. Raises Error of a step that failed."""
+        self._raw.wait()
+
+    def facts(self) -> HistoryFacts:
+        """How far it is, and where the time went."""
+        told = self._raw.facts()
+        evidence = json.loads(told.pop("evidence_json"))
+        return HistoryFacts(**told, evidence=evidence if told["steps_published"] else None)
+
+    def close(self) -> None:
+        """Waits until readers see every step that ended, and closes the file. Raises Error of a step that failed, and
+        of fields that were put without an end of their step. Does nothing the second time. An interrupt while it waits
+        leaves the history open."""
+        self._raw.close()
+        self._end.detach()
+
+    def _refused(self, cause: str, advice: str) -> Error:
+        return Error(operation="put", file=self.name, cause=cause, advice=advice)
+
+    def __enter__(self) -> History:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if kind is None:
+            self.close()
+        else:
+            _leave(self._raw)
+
+
+def _numbers(variable: str, array: Any, stream: int | None = None) -> Target:
+    """The array as memory."""
+    found = value_of(array, stream)
+    if not isinstance(found, Target):
+        raise TypeError(f"variable {variable!r}: this is text, and a history has numbers")
+    return found
+
+
+def _leave(raw: _core.History) -> None:
+    """Closes without an error of its own: another one is told, or the program has let the history go."""
+    with contextlib.suppress(Error):
+        raw.close()
