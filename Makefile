@@ -16,7 +16,7 @@ SCRATCH := $(if $(filter tmpfs,$(shell stat -f -c %T /tmp)),$(CURDIR)/build/tmp)
 ON_DISK := $(if $(SCRATCH),TMPDIR="$(SCRATCH)" TEST_TMPDIR="$(SCRATCH)")
 STAMPS  := build/stamps
 RESULTS := build/results
-SOAKED  := $(addprefix durable/test_,power_cuts signals_at_steps faults_writing) gpu/test_random \
+SOAKED  := $(addprefix durable/test_,power_cuts signals_at_steps faults_writing) gpu/test_random history/test_killed \
            $(addsuffix /test_fuzz,hdf5 netcdf zarr)
 PYTEST  := pytest -n auto --dist loadfile --max-worker-restart 0
 PRESET  ?= host

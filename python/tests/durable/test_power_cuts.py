@@ -17,7 +17,7 @@ import pytest
 from faulty_fs import faulty_fs
 from mounts import PRIVATE, need_private_mounts
 from places import PROGRAMS
-from writers_rig import WRITERS
+from writers_rig import GROWING, WRITERS
 
 for module in ("h5py", "netCDF4", "safetensors", "zarr"):
     pytest.importorskip(module)
@@ -25,7 +25,7 @@ for module in ("h5py", "netCDF4", "safetensors", "zarr"):
 PROGRAM = PROGRAMS / "power_cuts.py"
 CUTS = {"ext4": 120, "xfs": 80}
 GROUPS = {"zarr": ["zarr", "zarr-parts", "zarr-packed", "zarr-append", "zarr-packed-append"]}
-OTHERS = [name for name in WRITERS if name not in GROUPS["zarr"]]
+OTHERS = [name for name in WRITERS | GROWING if name not in GROUPS["zarr"]]
 
 
 @pytest.fixture(scope="module", params=CUTS)

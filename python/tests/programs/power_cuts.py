@@ -25,7 +25,7 @@ from pathlib import Path
 
 import pytest
 from faulty_fs import FaultyFs, faulty_fs
-from writers_rig import WRITERS, Broken, Writer, by_bytes, values
+from writers_rig import GROWING, WRITERS, Broken, Writer, by_bytes, close_histories, values
 
 import penstock as ps
 
@@ -60,6 +60,7 @@ def unsynced(path: Path, version: int, durable: bool) -> None:
 
 
 CONTROLS = {"control-synced": Writer("c1", synced, by_bytes), "control-unsynced": Writer("c2", unsynced, by_bytes)}
+CUT = WRITERS | GROWING | CONTROLS
 
 
 @dataclass
@@ -113,10 +114,10 @@ def write_all(fs: FaultyFs, folder: Path, chance: random.Random) -> None:
         (folder / name).mkdir()
     run("sync", "-f", folder)
     for version in range(1, VERSIONS + 1):
-        names = [*WRITERS, *CONTROLS]
+        names = list(CUT)
         chance.shuffle(names)
         for name in names:
-            writer = WRITERS.get(name) or CONTROLS[name]
+            writer = CUT[name]
             fs.mark(f"begin {name} {version}")
             writer.write(folder / "durable" / writer.file, version, True)
             fs.mark(f"durable {name} {version}")
@@ -125,6 +126,7 @@ def write_all(fs: FaultyFs, folder: Path, chance: random.Random) -> None:
                 other.write(folder / "others" / other.file, version, False)
             if chance.random() < 0.1:
                 run("sync", "-f", folder)  # what is not durable reaches the disk at times all the same
+    close_histories()
 
 
 def record_of(kind: str, folder: Path, chance: random.Random) -> tuple[Path, list[Entry]]:
@@ -224,7 +226,7 @@ def look(writer: Writer, path: Path, summary: Counter[str], name: str) -> int:
 def judge(folder: Path, told: Told, place: int, summary: Counter[str]) -> list[str]:
     """What is wrong after this cut, a line each."""
     wrong = []
-    for name, writer in (WRITERS | CONTROLS).items():
+    for name, writer in CUT.items():
         least, most = told.bounds(name, place)
         summary["looked"] += 1
         try:

@@ -224,6 +224,27 @@ WRITERS = {
     "zarr-packed-append": Writer("p.zarr", append(**CHUNKED, compression="zstd"), steps_by_zarr, appends=True),
 }
 
+_histories: dict[Path, ps.History] = {}  # that are open, by file
+
+
+def history_step(path: Path, version: int, durable: bool) -> None:
+    """One more step of a history, which stays open until close_histories()."""
+    if path not in _histories:
+        _histories[path] = ps.History(path, device="host", durable=durable)
+        _histories[path].define("a", ("x",), shape=(COLUMNS,))
+    _histories[path].put("a", rows(version)[-1])
+    _histories[path].end_step(version)
+    _histories[path].wait()
+
+
+def close_histories() -> None:
+    while _histories:
+        _histories.popitem()[1].close()
+
+
+# Writers whose file stays open between versions: a new one would begin again.
+GROWING = {"history": Writer("history.nc", history_step, steps_by_netcdf, appends=True)}
+
 
 def left_behind(folder: Path, expected: Path | None = None) -> list[str]:
     """Names in a folder besides the one that is expected, and in that one, where it is a folder, names that are not for
