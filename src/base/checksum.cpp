@@ -8,6 +8,7 @@ namespace penstock {
 namespace {
 
 constexpr std::uint64_t kAdlerPrime = 65521;
+constexpr std::uint64_t kFletcherModulus = 65535;
 constexpr std::uint32_t kCrcPolynomial = 0xEDB88320;
 constexpr std::uint32_t kCrcOne = 0x80000000;  // x to the power of 0, because the bits are reflected
 
@@ -43,6 +44,32 @@ std::uint32_t power_of_bytes(std::uint64_t bytes) noexcept {
     return result;
 }
 
+// Modulo 65535, but of what is not 0 never 0.
+std::uint64_t folded(std::uint64_t sum) noexcept { return sum == 0 ? 0 : (sum - 1) % kFletcherModulus + 1; }
+
+// Returns the sum of words below, and that of its steps above 32 bits.
+std::uint64_t sum_words(std::span<const std::byte> bytes) noexcept {
+    std::uint64_t low = 0, high = 0;
+    for (std::size_t i = 0; i < bytes.size(); i += 2) {
+        low += static_cast<std::uint64_t>(bytes[i]) << 8;
+        if (i + 1 < bytes.size()) low += static_cast<std::uint64_t>(bytes[i + 1]);
+        low = folded(low);
+        high = folded(high + low);
+    }
+    return high << 32 | low;
+}
+
+std::uint32_t join_fletcher(std::span<const std::uint64_t> sums, std::uint64_t bytes) noexcept {
+    std::uint64_t low = 0, high = 0;
+    for (const std::uint64_t sum : sums) {
+        const std::uint64_t segment = std::min(bytes, kChecksumSegment);
+        high = folded(high + (segment + 1) / 2 * low + (sum >> 32));
+        low = folded(low + (sum & 0xFFFFFFFF));
+        bytes -= segment;
+    }
+    return static_cast<std::uint32_t>(high << 16 | low);
+}
+
 std::uint32_t join_adler(std::span<const std::uint64_t> sums, std::uint64_t bytes) noexcept {
     std::uint64_t low = 1, high = 0;
     for (const std::uint64_t sum : sums) {
@@ -68,7 +95,14 @@ std::uint32_t join_crc(std::span<const std::uint64_t> sums, std::uint64_t bytes)
 
 }  // namespace
 
-const char* to_string(ChecksumKind kind) noexcept { return kind == ChecksumKind::adler32 ? "adler32" : "crc32"; }
+const char* to_string(ChecksumKind kind) noexcept {
+    switch (kind) {
+        case ChecksumKind::adler32: return "adler32";
+        case ChecksumKind::crc32: return "crc32";
+        case ChecksumKind::fletcher32: return "fletcher32";
+    }
+    return "?";
+}
 
 std::uint64_t checksum_segment(ChecksumKind kind, std::span<const std::byte> bytes) noexcept {
     if (kind == ChecksumKind::adler32) {
@@ -79,12 +113,14 @@ std::uint64_t checksum_segment(ChecksumKind kind, std::span<const std::byte> byt
         }
         return high << 32 | low % kAdlerPrime;
     }
+    if (kind == ChecksumKind::fletcher32) return sum_words(bytes);
     std::uint32_t crc = 0;
     for (const std::byte byte : bytes) crc = (crc >> 8) ^ kCrcTable[(crc ^ static_cast<std::uint32_t>(byte)) & 0xFF];
     return crc;
 }
 
 std::uint32_t join_segments(ChecksumKind kind, std::span<const std::uint64_t> sums, std::uint64_t bytes) noexcept {
+    if (kind == ChecksumKind::fletcher32) return join_fletcher(sums, bytes);
     return kind == ChecksumKind::adler32 ? join_adler(sums, bytes) : join_crc(sums, bytes);
 }
 
@@ -96,6 +132,10 @@ std::uint32_t checksum(ChecksumKind kind, std::span<const std::byte> bytes) noex
             high = (high + low) % kAdlerPrime;
         }
         return static_cast<std::uint32_t>(high << 16 | low);
+    }
+    if (kind == ChecksumKind::fletcher32) {
+        const std::uint64_t sums = sum_words(bytes);
+        return static_cast<std::uint32_t>(sums >> 32 << 16 | (sums & 0xFFFF));
     }
     std::uint32_t crc = ~0u;
     for (const std::byte byte : bytes) crc = (crc >> 8) ^ kCrcTable[(crc ^ static_cast<std::uint32_t>(byte)) & 0xFF];

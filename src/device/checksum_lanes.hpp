@@ -15,7 +15,7 @@ namespace penstock::device {
 
 constexpr unsigned kChecksumLanes = 32;
 constexpr unsigned kRowBytes = kChecksumLanes * 4;
-constexpr std::uint64_t kAdlerModulus = 65521;
+constexpr std::uint64_t kAdlerModulus = 65521, kWordModulus = 65535;
 
 // A segment in the form that a kernel reads.
 struct ChecksumSegment {
@@ -86,13 +86,13 @@ PENSTOCK_HOST_DEVICE inline std::uint32_t add_crc_tail(const CrcTables& tables, 
 
 // Sums over a lane's bytes: of the values, and of each value times the number of bytes from it to the end. They cannot
 // overflow in 256 KiB.
-struct AdlerSums {
+struct TwoSums {
     std::uint64_t low = 0;
     std::uint64_t high = 0;
 };
 
-PENSTOCK_HOST_DEVICE inline AdlerSums adler_of_lane(const ChecksumSegment& segment, unsigned lane) {
-    AdlerSums sums;
+PENSTOCK_HOST_DEVICE inline TwoSums adler_of_lane(const ChecksumSegment& segment, unsigned lane) {
+    TwoSums sums;
     const std::uint64_t rows = segment.bytes / kRowBytes;
     std::uint64_t to_end = segment.bytes - 4 * lane;
     const unsigned char* at = segment.memory + 4 * lane;
@@ -110,8 +110,38 @@ PENSTOCK_HOST_DEVICE inline AdlerSums adler_of_lane(const ChecksumSegment& segme
     return sums;
 }
 
-PENSTOCK_HOST_DEVICE inline std::uint64_t adler_segment(const AdlerSums& sums) {
+PENSTOCK_HOST_DEVICE inline std::uint64_t adler_segment(const TwoSums& sums) {
     return (sums.high % kAdlerModulus) << 32 | sums.low % kAdlerModulus;
+}
+
+// The same sums of big-endian words of 16 bits. A last odd byte is the upper half of a word.
+PENSTOCK_HOST_DEVICE inline TwoSums fletcher_of_lane(const ChecksumSegment& segment, unsigned lane) {
+    TwoSums sums;
+    const std::uint64_t rows = segment.bytes / kRowBytes, words = (segment.bytes + 1) / 2;
+    std::uint64_t to_end = words - 2 * lane;
+    const unsigned char* at = segment.memory + 4 * lane;
+    for (std::uint64_t row = 0; row < rows; ++row, at += kRowBytes, to_end -= kRowBytes / 2) {
+        const std::uint32_t four = word_at(at);
+        const std::uint32_t first = (four & 0xFF) << 8 | (four >> 8 & 0xFF);
+        const std::uint32_t second = (four >> 16 & 0xFF) << 8 | four >> 24;
+        sums.low += first + second;
+        sums.high += to_end * first + (to_end - 1) * second;
+    }
+    for (std::uint64_t i = rows * kRowBytes + 2 * lane; i < segment.bytes; i += 2 * kChecksumLanes) {
+        std::uint64_t word = static_cast<std::uint64_t>(segment.memory[i]) << 8;
+        if (i + 1 < segment.bytes) word |= segment.memory[i + 1];
+        sums.low += word;
+        sums.high += (words - i / 2) * word;
+    }
+    return sums;
+}
+
+// A sum other than 0 stays so.
+PENSTOCK_HOST_DEVICE inline std::uint64_t fletcher_folded(std::uint64_t sum) {
+    return sum == 0 ? 0 : (sum - 1) % kWordModulus + 1;
+}
+PENSTOCK_HOST_DEVICE inline std::uint64_t fletcher_segment(const TwoSums& sums) {
+    return fletcher_folded(sums.high) << 32 | fletcher_folded(sums.low);
 }
 
 }  // namespace penstock::device

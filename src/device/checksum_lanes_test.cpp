@@ -14,14 +14,15 @@ namespace penstock::device {
 namespace {
 
 std::uint64_t played(ChecksumKind kind, const CrcTables& tables, const ChecksumSegment& segment) {
-    if (kind == ChecksumKind::adler32) {
-        AdlerSums all;
+    if (kind != ChecksumKind::crc32) {
+        const bool adler = kind == ChecksumKind::adler32;
+        TwoSums all;
         for (unsigned lane = 0; lane < kChecksumLanes; ++lane) {
-            const AdlerSums one = adler_of_lane(segment, lane);
+            const TwoSums one = adler ? adler_of_lane(segment, lane) : fletcher_of_lane(segment, lane);
             all.low += one.low;
             all.high += one.high;
         }
-        return adler_segment(all);
+        return adler ? adler_segment(all) : fletcher_segment(all);
     }
     std::uint32_t crc = 0;
     for (unsigned lane = 0; lane < kChecksumLanes && segment.bytes >= kRowBytes; ++lane) {
@@ -36,14 +37,16 @@ TEST(ChecksumLanes, sum_segments_of_any_size_at_any_alignment) {
     for (unsigned i = 0; i < 256; ++i) fill_by_row(*tables, i);
     std::mt19937_64 random(2);
     std::vector<unsigned char> data(kChecksumSegment + 8);
-    for (const bool high : {false, true}) {
-        for (unsigned char& byte : data) byte = high ? 0xFF : static_cast<unsigned char>(random());
+    for (const int every : {-1, 0xFF, 0}) {
+        for (unsigned char& byte : data) {
+            byte = static_cast<unsigned char>(every < 0 ? static_cast<int>(random() % 256) : every);
+        }
         for (const std::uint64_t bytes : {0ull, 1ull, 3ull, 127ull, 128ull, 129ull, 255ull, 256ull, 4096ull, 70001ull,
                                           static_cast<unsigned long long>(kChecksumSegment)}) {
             for (unsigned shift = 0; shift < 5; ++shift) {
                 const ChecksumSegment segment{data.data() + shift, bytes};
                 const auto plain = std::as_bytes(std::span(data)).subspan(shift, bytes);
-                for (const ChecksumKind kind : {ChecksumKind::adler32, ChecksumKind::crc32}) {
+                for (const ChecksumKind kind : {ChecksumKind::adler32, ChecksumKind::crc32, ChecksumKind::fletcher32}) {
                     EXPECT_EQ(played(kind, *tables, segment), checksum_segment(kind, plain))
                         << to_string(kind) << " of " << bytes << " at " << shift;
                 }

@@ -81,11 +81,17 @@ void fill_boxes(const Context& context, nb::handle destination, nb::handle table
 }
 
 // Rows of int64: offset, bytes. Returns the sums as uint32 in the machine's byte order.
+ChecksumKind kind_of_checksum(const std::string& name, const char* operation) {
+    for (const ChecksumKind kind : {ChecksumKind::adler32, ChecksumKind::crc32, ChecksumKind::fletcher32}) {
+        if (name == to_string(kind)) return kind;
+    }
+    throw Error(ErrorCode::invalid_argument, operation, "no kind \"" + name + "\"",
+                "use adler32, crc32 or fletcher32");
+}
+
 nb::bytes checksums(const Context& context, nb::handle memory, nb::handle table_of_ranges, const std::string& kind) {
     constexpr const char* kOperation = "take checksums";
-    if (kind != "adler32" && kind != "crc32") {
-        throw Error(ErrorCode::invalid_argument, kOperation, "no kind \"" + kind + "\"", "use adler32 or crc32");
-    }
+    const ChecksumKind summed = kind_of_checksum(kind, kOperation);
     const IntTable table(table_of_ranges, kOperation);
     if (table.columns() != 2) {
         throw Error(ErrorCode::invalid_argument, kOperation,
@@ -106,7 +112,7 @@ nb::bytes checksums(const Context& context, nb::handle memory, nb::handle table_
     std::vector<std::uint32_t> found;
     {
         const GilReleased release;
-        found = context.checksums(kind == "crc32" ? ChecksumKind::crc32 : ChecksumKind::adler32, ranges);
+        found = context.checksums(summed, ranges);
     }
     return nb::bytes(reinterpret_cast<const char*>(found.data()), found.size() * sizeof(std::uint32_t));
 }

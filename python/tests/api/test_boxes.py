@@ -299,6 +299,19 @@ def test_checksums_are_those_of_zlib(kind: str) -> None:
     assert _core.checksums(context._raw, buffer, np.zeros((0, 2), np.int64), kind) == b""
 
 
+def test_fletcher32_is_what_hdf5_stores_behind_a_chunk(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    context = penstock.Context(device="host")
+    for size in (1, 2, 127, 65_536, 700_001):
+        plain = np.random.default_rng(size).integers(0, 256, size, np.uint8)
+        buffer = context.allocate(size)
+        context._raw.copy_to_device(buffer, plain)
+        found = np.frombuffer(_core.checksums(context._raw, buffer, np.array([[0, size]]), "fletcher32"), np.uint32)
+        with h5py.File(tmp_path / "x.h5", "w") as file:
+            dataset = file.create_dataset("x", data=plain, chunks=(size,), fletcher32=True)
+            assert dataset.id.read_direct_chunk((0,))[1][-4:] == found.tobytes()
+
+
 @pytest.mark.parametrize(
     ("table", "kind", "why"),
     [

@@ -13,6 +13,19 @@ struct ChecksumTable {
     std::uint64_t sums[kSegments];
 };
 
+namespace {
+
+auto launcher_of(ChecksumKind kind) {
+    switch (kind) {
+        case ChecksumKind::adler32: return &launch_sum_adler;
+        case ChecksumKind::fletcher32: return &launch_sum_fletcher;
+        case ChecksumKind::crc32: break;
+    }
+    return &launch_sum_crc;
+}
+
+}  // namespace
+
 ChecksumTables::ChecksumTables() : pinned(allocate_pinned<ChecksumTable>(1)) {
     void* allocated = nullptr;
     cuda_check(cudaMalloc(&allocated, sizeof(ChecksumTable)), "cudaMalloc");
@@ -31,8 +44,7 @@ std::vector<std::uint64_t> CudaStream::sum_segments(ChecksumKind kind, std::span
                                    cudaMemcpyHostToDevice, stream_),
                    "cudaMemcpyAsync");
         const ChecksumLaunch launch{memory->segments, memory->sums, static_cast<std::uint32_t>(count)};
-        const auto start = kind == ChecksumKind::adler32 ? &launch_sum_adler : &launch_sum_crc;
-        cuda_check(start(launch, facts_.processors, stream_), "launch of a checksum");
+        cuda_check(launcher_of(kind)(launch, facts_.processors, stream_), "launch of a checksum");
         cuda_check(cudaMemcpyAsync(pinned.sums, memory->sums, count * sizeof(std::uint64_t), cudaMemcpyDeviceToHost,
                                    stream_),
                    "cudaMemcpyAsync");

@@ -69,6 +69,7 @@ cudaError_t launch_verify_stamp(const StampRange& range, StampResult* result, in
 cudaError_t launch_move_boxes(const BoxLaunch& launch, int processors, cudaStream_t stream);
 cudaError_t launch_packs(const PackLaunch& launch, int processors, cudaStream_t stream);
 cudaError_t launch_sum_adler(const ChecksumLaunch& launch, int processors, cudaStream_t stream);
+cudaError_t launch_sum_fletcher(const ChecksumLaunch& launch, int processors, cudaStream_t stream);
 cudaError_t launch_sum_crc(const ChecksumLaunch& launch, int processors, cudaStream_t stream);
 
 }  // namespace penstock::device

@@ -20,15 +20,26 @@ __device__ void each_segment(const ChecksumSegment* segments, std::uint64_t* sum
     }
 }
 
+// Of all lanes, for the first one.
+__device__ TwoSums of_warp(TwoSums mine) {
+    for (unsigned step = kChecksumLanes / 2; step != 0; step /= 2) {
+        mine.low += __shfl_down_sync(kAllLanes, mine.low, step);
+        mine.high += __shfl_down_sync(kAllLanes, mine.high, step);
+    }
+    return mine;
+}
+
 __global__ void __launch_bounds__(kKernelThreads)
     sum_adler(const ChecksumSegment* __restrict__ segments, std::uint64_t* __restrict__ sums, unsigned count) {
     each_segment(segments, sums, count, [](const ChecksumSegment& segment, unsigned lane) {
-        AdlerSums mine = adler_of_lane(segment, lane);
-        for (unsigned step = kChecksumLanes / 2; step != 0; step /= 2) {
-            mine.low += __shfl_down_sync(kAllLanes, mine.low, step);
-            mine.high += __shfl_down_sync(kAllLanes, mine.high, step);
-        }
-        return adler_segment(mine);
+        return adler_segment(of_warp(adler_of_lane(segment, lane)));
+    });
+}
+
+__global__ void __launch_bounds__(kKernelThreads)
+    sum_fletcher(const ChecksumSegment* __restrict__ segments, std::uint64_t* __restrict__ sums, unsigned count) {
+    each_segment(segments, sums, count, [](const ChecksumSegment& segment, unsigned lane) {
+        return fletcher_segment(of_warp(fletcher_of_lane(segment, lane)));
     });
 }
 
@@ -66,6 +77,10 @@ cudaError_t launch(const void* kernel, const ChecksumLaunch& of, int processors,
 
 cudaError_t launch_sum_adler(const ChecksumLaunch& of, int processors, cudaStream_t stream) {
     return launch(reinterpret_cast<const void*>(&sum_adler), of, processors, stream);
+}
+
+cudaError_t launch_sum_fletcher(const ChecksumLaunch& of, int processors, cudaStream_t stream) {
+    return launch(reinterpret_cast<const void*>(&sum_fletcher), of, processors, stream);
 }
 
 cudaError_t launch_sum_crc(const ChecksumLaunch& of, int processors, cudaStream_t stream) {
