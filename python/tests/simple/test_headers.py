@@ -50,6 +50,9 @@ SAFETENSORS = [
     safetensors(b'{"__metadata__":{"x":1}}', 0),
     safetensors(b"{}  \n", 0),
     safetensors({str(one): {"dtype": "U8", "shape": [1], "data_offsets": [one, one + 1]} for one in range(400)}, 400),
+    safetensors(json.dumps(TWO).encode() + b" " * 40_001, 29),
+    safetensors(b"{" + b" " * 40_001, 0),
+    safetensors(json.dumps(TWO).encode() + b" " * 70_000, 29),
 ]
 NPY = [
     npy("{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }\n", 48),
@@ -88,7 +91,7 @@ def compare(content: bytes, open: Open, name: Path, patch: pytest.MonkeyPatch) -
     return is_read
 
 
-KINDS = {"safetensors": (SAFETENSORS, open_safetensors, [0, 5, 10, 11]), "npy": (NPY, open_npy, [0, 1, 2, 8, 10])}
+KINDS = {"safetensors": (SAFETENSORS, open_safetensors, [0, 5, 10, 11, 12]), "npy": (NPY, open_npy, [0, 1, 2, 8, 10])}
 
 
 @pytest.mark.filterwarnings("ignore:invalid escape sequence")

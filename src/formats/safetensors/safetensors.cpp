@@ -56,6 +56,13 @@ struct TensorHeader {
     std::uint64_t data_offset = 0;
 };
 
+// Headers are padded with spaces, by some writers with more than the parser looks through in the time of a small read.
+std::string_view without_padding(std::string_view text) {
+    constexpr std::string_view kSpaces = "                                                                ";
+    while (text.ends_with(kSpaces)) text.remove_suffix(kSpaces.size());
+    return text;
+}
+
 TensorHeader header_of(const ByteSource& source) {
     const std::vector<std::byte> begin = source.read(0, kTensorBegin);
     if (begin.size() < 8 && !begin.empty()) {
@@ -80,7 +87,7 @@ TensorHeader header_of(const ByteSource& source) {
                                              std::to_string(source.size_bytes()));
     }
     try {
-        Value value = read_json({reinterpret_cast<const char*>(raw.data()), raw.size()});
+        Value value = read_json(without_padding({reinterpret_cast<const char*>(raw.data()), raw.size()}));
         if (value.members() == nullptr) throw BadDocument{"it is no object"};
         return {std::move(value), 8 + size};
     } catch (const BadDocument& bad) {
