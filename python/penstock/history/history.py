@@ -77,7 +77,7 @@ class History:
 
     Args:
         name: of the file. An older one is replaced.
-        format: "cdf5" or "cdf2": classic netCDF.
+        format: "cdf5" or "cdf2", which are classic netCDF, "netcdf4" or "hdf5".
         time_units, calendar: as CF has them; without units the times are plain numbers.
         start_time: where the first interval of a mean begins.
         memory: where fields lie: "device", "host", or "auto", that of the device: the emulated one is the host.

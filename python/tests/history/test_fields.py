@@ -42,7 +42,7 @@ def arrays(shape: tuple[int, ...]) -> dict[str, np.ndarray]:
     }
 
 
-@pytest.mark.parametrize("format", ["cdf5", "cdf2"])
+@pytest.mark.parametrize("format", ["cdf5", "cdf2", "netcdf4", "hdf5"])
 @pytest.mark.parametrize("memory", ["C", "F", "apart", "backwards", "turned", "readonly"])
 def test_an_array_of_any_layout_is_cut_and_converted_as_numpy_does(tmp_path: Path, format: str, memory: str) -> None:
     path, whole = tmp_path / "x.nc", arrays((4, 9, 11))
@@ -58,6 +58,32 @@ def test_an_array_of_any_layout_is_cut_and_converted_as_numpy_does(tmp_path: Pat
     assert np.array_equal(read(path, "D"), np.repeat(expected[None], 5, axis=0))
     with penstock.open(path, device="host") as file:
         assert np.array_equal(np.asarray(file["T"].read()), read(path, "T"))
+
+
+@pytest.mark.parametrize("format", ["cdf5", "cdf2", "netcdf4"])
+def test_readers_see_each_step_while_the_history_is_open_and_writers_go_on_later(tmp_path: Path, format: str) -> None:
+    path, field = tmp_path / "x.nc", RANDOM.normal(280, 20, (30, 40))
+    with penstock.History(path, format=format, device="host", time_units=UNITS) as history:
+        history.define("T", ("y", "x"), like=field, attrs={"units": "K"})
+        history.define("high", ("y", "x"), like=field, statistic="maximum")
+        history.constant("x", np.arange(40.0), ("x",), {"units": "m"})
+        for step in range(1, 8):
+            history.put("T", field + step)
+            history.put("high", field - step)
+            history.put("high", field)
+            history.end_step(60 * step)
+            history.wait()
+            with netCDF4.Dataset(path) as file:
+                assert file.dimensions["time"].isunlimited() and len(file.dimensions["time"]) == step
+                assert np.array_equal(file["T"][step - 1], (field + step).astype("f4"))
+                assert np.array_equal(file["high"][step - 1], field.astype("f4"))
+                assert file["T"].units == "K" and file["high"].cell_methods == "time: maximum"
+                assert file["time"].units == UNITS
+                assert file["time_bnds"][step - 1].tolist() == [60 * step - 60, 60 * step]
+    with netCDF4.Dataset(path, "a") as file:
+        file["T"][7] = field
+        file["time"][7] = 480
+    assert np.array_equal(read(path, "T")[6:], np.stack([field + 7, field]).astype("f4"))
 
 
 def test_an_array_that_changes_after_put_changes_nothing_of_its_step(tmp_path: Path) -> None:

@@ -23,7 +23,8 @@ ROWS, COLUMNS = 40, 1500
 MODEL = f"""
 import sys, numpy as np, penstock
 from itertools import count
-history = penstock.History(sys.argv[1], device="host", time_units="seconds since 2000-01-01", slots=int(sys.argv[2]))
+history = penstock.History(sys.argv[1], device="host", time_units="seconds since 2000-01-01", slots=int(sys.argv[2]),
+    format=sys.argv[3])
 field = np.empty(({ROWS} + 2, {COLUMNS} + 4))
 history.define("T", ("y", "x"), like=field, halo=(1, 2))
 history.define("m", ("y", "x"), like=field, halo=(1, 2), statistic="mean", dtype="float64")
@@ -38,9 +39,10 @@ for step in count():
 """
 
 
-def run_and_kill(path: Path, slots: int, after_s: float) -> int:
+def run_and_kill(path: Path, slots: int, after_s: float, format: str) -> int:
     """The number of steps that the model was told of last."""
-    model = subprocess.Popen([sys.executable, "-c", MODEL, str(path), str(slots)], stdout=subprocess.PIPE, text=True)
+    command = [sys.executable, "-c", MODEL, str(path), str(slots), format]
+    model = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert model.stdout is not None
     lines = [model.stdout.readline()]
     time.sleep(after_s)
@@ -50,12 +52,13 @@ def run_and_kill(path: Path, slots: int, after_s: float) -> int:
     return max(int(line) for line in lines if line.endswith("\n"))
 
 
-def test_a_killed_model_leaves_every_step_that_it_was_told_of(tmp_path: Path) -> None:
+@pytest.mark.parametrize("format", ["cdf5", "netcdf4"])
+def test_a_killed_model_leaves_every_step_that_it_was_told_of(tmp_path: Path, format: str) -> None:
     chance = random.Random(5)
     steps = 0
     for kill in range(KILLS):
         path = tmp_path / f"{kill}.nc"
-        told = run_and_kill(path, 1 + kill % 3, chance.random() / 5)
+        told = run_and_kill(path, 1 + kill % 3, chance.random() / 5, format)
         with netCDF4.Dataset(path) as file:
             file.set_auto_mask(False)
             found = np.arange(len(file.dimensions["time"]))
