@@ -60,6 +60,7 @@ NPY = [
     npy("{'descr': '<c16', 'fortran_order': False, 'shape': (2,), }\n", 32, 3),
     npy("{'descr': '>i8', 'fortran_order': False, 'shape': (2,), }\n", 16),
     npy("{'descr': '<f4', 'fortran_order': True, 'shape': (1, 5), }\n", 20),
+    npy("{'descr': '<f4', 'fortran_order': True, 'shape': (1, 1), }\n", 4),
     npy("{'descr': '<U3', 'fortran_order': False, 'shape': (2,), }\n", 24),
     npy("{'descr': '<M8[s]', 'fortran_order': False, 'shape': (2,), }\n", 16),
     npy("{'descr': '|O', 'fortran_order': False, 'shape': (2,), }\n", 16),
@@ -91,7 +92,7 @@ def compare(content: bytes, open: Open, name: Path, patch: pytest.MonkeyPatch) -
     return is_read
 
 
-KINDS = {"safetensors": (SAFETENSORS, open_safetensors, [0, 5, 10, 11, 12]), "npy": (NPY, open_npy, [0, 1, 2, 8, 10])}
+KINDS = {"safetensors": (SAFETENSORS, open_safetensors, [0, 5, 10, 11, 12]), "npy": (NPY, open_npy, [0, 1, 2, 9, 11])}
 
 
 @pytest.mark.filterwarnings("ignore:invalid escape sequence")

@@ -78,9 +78,10 @@ def test_chunks_are_asked_for_anew(opened: penstock.DataFile, store: Path) -> No
     assert not np.asarray(dataset[index]).any()
     chunk.unlink()
     assert not np.asarray(dataset[index]).any(), "a chunk that is not there has the fill value"
-    chunk.write_bytes(b"short")
-    with pytest.raises(penstock.Error, match="has 5 bytes, its shape says"):
-        dataset[index]
+    for wrong in (5, 4 * np.prod(CHUNK) + 1):
+        chunk.write_bytes(bytes(wrong))
+        with pytest.raises(penstock.Error, match=f"has {wrong} bytes, its shape says"):
+            dataset[index]
     chunk.unlink()
     os.mkfifo(chunk)
     with pytest.raises(penstock.Error, match="not a regular file"):
