@@ -110,7 +110,7 @@ def test_a_file_that_has_its_name_gets_no_text(suffix: str, tmp_path: Path) -> N
 def test_what_is_no_text_is_refused_in_words(suffix: str, tmp_path: Path) -> None:
     with ps.create(tmp_path / f"x.{suffix}", device="host") as file:
         one = file.create_dataset("x", (3,), str)
-        with pytest.raises(TypeError, match="a list of text has a int in it"):
+        with pytest.raises(TypeError, match="a list of text has elements of int"):
             file["y"] = ["a", 1]
         with pytest.raises(TypeError, match="elements of text; the value is a ndarray"):
             one[...] = np.arange(3)

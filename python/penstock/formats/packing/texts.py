@@ -50,7 +50,8 @@ def texts_of(value: Any) -> Texts | None:
         return None
     for one in kinds:
         if not issubclass(one, str):
-            raise TypeError(f"a list of text has a {one.__name__} in it: make text of it, or write it on its own")
+            advice = "make text of them, or write them on their own"
+            raise TypeError(f"a list of text has elements of {one.__name__}: {advice}")
     return Texts(found)
 
 
