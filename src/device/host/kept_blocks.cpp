@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint64_t kHugeBytes = 2 * kMiB;  // of a large page
 constexpr std::uint64_t kMostSpare = 8;         // a kept block may be larger by this part of what is asked for
 
-std::uintptr_t address(const void* memory) noexcept { return reinterpret_cast<std::uintptr_t>(memory); }
+std::uintptr_t address_of_block(const void* memory) noexcept { return reinterpret_cast<std::uintptr_t>(memory); }
 
 // Of what no system has, so many that there is no mapping of them.
 std::uint64_t whole_pages(std::uint64_t bytes) noexcept {
@@ -27,7 +27,7 @@ void* take_mapping(std::uint64_t bytes) noexcept {
     void* const mapped = ::mmap(nullptr, bytes + spare, PROT_READ | PROT_WRITE, kFlags, -1, 0);
     if (mapped == MAP_FAILED) return nullptr;
     if (spare == 0) return mapped;
-    const std::uint64_t before = (kHugeBytes - address(mapped) % kHugeBytes) % kHugeBytes;
+    const std::uint64_t before = (kHugeBytes - address_of_block(mapped) % kHugeBytes) % kHugeBytes;
     auto* const memory = static_cast<std::byte*>(mapped) + before;
     if (before != 0) ::munmap(mapped, before);
     if (spare != before) ::munmap(memory + bytes, spare - before);
