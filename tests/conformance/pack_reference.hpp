@@ -88,8 +88,9 @@ struct ReferencePack {
     template <class From, class To>
     To value(From number) const {
         if constexpr (std::floating_point<To>) {
-            const To scaled = pack.scale == 1 ? static_cast<To>(number)
-                                              : static_cast<To>(static_cast<double>(number) * pack.scale);
+            // Volatile: else clang multiplies by 1, too, which makes a signalling NaN quiet.
+            const volatile To same = static_cast<To>(number);
+            const To scaled = pack.scale == 1 ? same : static_cast<To>(static_cast<double>(number) * pack.scale);
             return pack.keep_bits == 0 ? scaled : with_bits(scaled, pack.keep_bits);
         } else {
             return static_cast<To>(number);
