@@ -57,7 +57,7 @@ typedef struct penstock_history_variable {
     const uint64_t* halo_high;          /* elements in memory behind them; null: none */
     const int64_t* strides_bytes;       /* in memory; null: all elements lie one behind the other */
     const char* const* file_dimensions; /* their order in the file; null: as in memory */
-    const uint64_t* global_shape;       /* of all processes' boxes together; null: the shape */
+    const uint64_t* global_shape;       /* of all processes' boxes together; null: process 0 writes it all */
     const uint64_t* start;              /* where the box of this process begins there; null without global_shape */
     uint32_t rank;                      /* at most 6 */
     int32_t statistic;

@@ -58,7 +58,7 @@ struct HistoryVariable {
     std::string source_dtype{};                 // in memory; empty: that of the file
     HistoryStatistic statistic = HistoryStatistic::none;
     std::uint32_t keep_bits = 0;                 // of the mantissa, for files that compress well; 0: all
-    std::vector<std::uint64_t> global_shape{};   // of all processes' boxes together; empty: the shape
+    std::vector<std::uint64_t> global_shape{};   // of all processes' boxes together; empty: process 0 writes it all
     std::vector<std::uint64_t> start{};          // where the box of this process begins there
     std::vector<std::string> file_dimensions{};  // their order in the file; empty: as in memory
     std::vector<HistoryAttribute> attributes{};

@@ -25,18 +25,15 @@ using formats::GrowingFilePtr;
 struct HistoryFormat {
     const char* name;
     bool big_endian;
-    bool is_known_by_schema;  // places of all steps follow from the schema: several processes need not ask each other
     GrowingFilePtr (*make)(const FileSchema&, ByteSink&);
 };
 constexpr HistoryFormat kHistoryFormats[] = {
-    {"cdf5", true, true,
-     [](const FileSchema& schema, ByteSink& sink) { return make_cdf(schema, sink, CdfVersion::cdf5); }},
-    {"netcdf4", false, false,
+    {"cdf5", true, [](const FileSchema& schema, ByteSink& sink) { return make_cdf(schema, sink, CdfVersion::cdf5); }},
+    {"netcdf4", false,
      [](const FileSchema& schema, ByteSink& sink) { return make_hdf5(schema, sink, {.is_netcdf4 = true}); }},
-    {"hdf5", false, false,
+    {"hdf5", false,
      [](const FileSchema& schema, ByteSink& sink) { return make_hdf5(schema, sink, {.is_netcdf4 = false}); }},
-    {"cdf2", true, true,
-     [](const FileSchema& schema, ByteSink& sink) { return make_cdf(schema, sink, CdfVersion::cdf2); }},
+    {"cdf2", true, [](const FileSchema& schema, ByteSink& sink) { return make_cdf(schema, sink, CdfVersion::cdf2); }},
 };
 
 const HistoryFormat& format_named(const std::string& name) {
@@ -126,12 +123,6 @@ void SummingSink::write(std::uint64_t offset_bytes, std::span<const std::byte> b
 HistoryFile::HistoryFile(const Context& context, const HistoryFileOptions& options, const FileSchema& schema)
     : sink_(options.name, options.durable), none_(options.name) {
     const HistoryFormat& format = format_named(options.format);
-    if (!options.is_alone && !format.is_known_by_schema) {
-        throw Error(ErrorCode::unsupported, "begin",
-                    std::string("several processes cannot write one file of ") + format.name +
-                        ", whose chunks lie where the first process finds room",
-                    "use \"cdf5\"");
-    }
     if (!options.is_first) {
         growing_ = format.make(schema, none_);
         file_ = context.open(options.name, {.mode = OpenMode::read_write});

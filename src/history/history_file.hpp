@@ -51,7 +51,6 @@ struct HistoryFileOptions {
     bool durable = false;
     bool replace = true;
     bool is_first = true;  // the process that makes the file
-    bool is_alone = true;  // no other process writes it
 };
 
 // Throws Error{invalid_argument} of a format that there is not.

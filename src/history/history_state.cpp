@@ -119,8 +119,7 @@ void HistoryState::begin() {
     const bool swap = stores_big_endian(options_.format) == (std::endian::native == std::endian::little);
     HistoryLayout layout = plan_history(definitions_, options_, swap);
     std::vector<RunningField> fields = make_fields(layout);
-    const HistoryFileOptions wanted{
-        name_, options_.format, options_.durable, options_.replace, options_.process == 0, options_.processes == 1};
+    const HistoryFileOptions wanted{name_, options_.format, options_.durable, options_.replace, options_.process == 0};
     auto target = std::make_unique<HistoryFile>(context_, wanted, layout.schema);
     WriterPlan plan{context_, {}, target->reserve(), options_.transfer, layout.has_bounds};
     plan.is_alone = options_.processes == 1;

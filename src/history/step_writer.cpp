@@ -155,7 +155,11 @@ void StepWriter::publish(std::uint64_t steps) {
             }
             next = unseen_.front();
         }
-        if (plan_.is_first) show(next.step, next.places, published_);
+        if (plan_.is_first) {
+            show(next.step, next.places, published_);
+        } else {
+            file_.publish(published_ + 1);  // writes nothing here: what the file keeps of the step goes
+        }
         const std::lock_guard lock(mutex_);
         unseen_.pop_front();
         ++published_;
@@ -171,7 +175,7 @@ std::vector<Range> StepWriter::ranges(const EndedStep& step, std::span<const for
         for (const FieldRun& run : field.runs) {
             found.push_back({&file_.file(), place.offset_bytes + run.file_offset, data + run.slot_offset, run.bytes});
         }
-        if (!field.is_whole) continue;
+        if (!field.is_whole || !plan_.is_first) continue;
         Range* last = found.empty() ? nullptr : &found.back();
         if (last != nullptr && last->offset_bytes + last->bytes == place.offset_bytes &&
             static_cast<std::byte*>(last->memory) + last->bytes == data) {

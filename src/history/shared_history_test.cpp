@@ -1,0 +1,138 @@
+// Tests of histories of several processes, which are two histories of this one: the file is that of a history alone.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "history/history_rig.hpp"
+#include "penstock/history.hpp"
+
+namespace penstock {
+namespace {
+
+// The box of one of two processes: rows of y, or columns of x.
+HistoryVariable part_of(std::uint32_t process, bool by_columns, std::uint64_t rows_of_first) {
+    const std::uint64_t first = process == 0 ? 0 : rows_of_first;
+    const std::uint64_t all = by_columns ? 4 : 3, count = process == 0 ? rows_of_first : all - rows_of_first;
+    HistoryVariable variable{.name = "T", .dimensions = {"z", "y", "x"}, .shape = {2, 3, 4}};
+    variable.global_shape = variable.shape;
+    variable.start = {0, 0, 0};
+    variable.shape[by_columns ? 2 : 1] = count;
+    variable.start[by_columns ? 2 : 1] = first;
+    return variable;
+}
+
+class SharedHistoryTest : public HistoryTest {
+  protected:
+    std::string bytes(const std::string& name) const {
+        std::ifstream file(name, std::ios::binary);
+        return {std::istreambuf_iterator<char>(file), {}};
+    }
+
+    // Element (z, y, x) of a step is 1000 step + 12 z + 4 y + x, in the box of a variable.
+    Buffer box(const HistoryVariable& variable, int step) const {
+        std::vector<float> values;
+        for (std::uint64_t z = 0; z < variable.shape[0]; ++z) {
+            for (std::uint64_t y = 0; y < variable.shape[1]; ++y) {
+                for (std::uint64_t x = 0; x < variable.shape[2]; ++x) {
+                    const std::uint64_t at = 12 * z + 4 * (variable.start[1] + y) + variable.start[2] + x;
+                    values.push_back(static_cast<float>(1000 * step) + static_cast<float>(at));
+                }
+            }
+        }
+        values.resize(std::max<std::size_t>(values.size(), 1));  // an empty box has a pointer too
+        return field(values);
+    }
+
+    History open(const std::string& name, const std::string& format, std::uint32_t process, std::uint32_t processes) {
+        HistoryOptions wanted = options();
+        wanted.format = format;
+        wanted.process = process;
+        wanted.processes = processes;
+        History history(context_, name, wanted);
+        HistoryVariable level{.name = "level", .dimensions = {"z"}, .shape = {2}};
+        level.statistic = HistoryStatistic::mean;
+        history.define(level);
+        return history;
+    }
+
+    void put(History& history, const HistoryVariable& variable, int step, float level) {
+        const Buffer values = box(variable, step), levels = field(std::vector<float>{level, level + 1});
+        history.put("T", values.data());
+        history.put("level", levels.data());
+        history.end_step(step);
+    }
+
+    void write_alone(const std::string& name, const std::string& format) {
+        History history = open(name, format, 0, 1);
+        HistoryVariable whole = part_of(0, false, 3);
+        whole.global_shape.clear();
+        const std::vector<std::uint64_t> start = std::exchange(whole.start, {});
+        history.define(whole);
+        whole.start = start;
+        for (int step = 1; step <= 70; ++step) put(history, whole, step, static_cast<float>(step));
+        history.close();
+    }
+};
+
+TEST_P(SharedHistoryTest, TwoProcessesMakeTheFileThatOneMakes) {
+    for (const std::string format : {"cdf5", "cdf2", "netcdf4", "hdf5"}) {
+        const std::string alone = folder_.file(format + ".alone"), shared = folder_.file(format + ".shared");
+        write_alone(alone, format);
+        for (const auto& [by_columns, of_first] : {std::pair{false, 1}, std::pair{true, 3}, std::pair{false, 3}}) {
+            const std::array parts{part_of(0, by_columns, static_cast<std::uint64_t>(of_first)),
+                                   part_of(1, by_columns, static_cast<std::uint64_t>(of_first))};
+            std::array both{open(shared, format, 0, 2), open(shared, format, 1, 2)};
+            both[0].define(parts[0]);
+            both[1].define(parts[1]);
+            EXPECT_EQ(both[0].digest(), both[1].digest());
+            both[0].begin();
+            both[1].begin();
+            for (int step = 1; step <= 70; ++step) {
+                put(both[1], parts[1], step, -1.0F);  // the level of process 1 is not written
+                put(both[0], parts[0], step, static_cast<float>(step));
+                if (step % 7 != 0) continue;  // steps are published some at once, too
+                for (History& one : both) one.wait();
+                for (History& one : both) one.publish(static_cast<std::uint64_t>(step));
+            }
+            for (History& one : both) one.close();
+            EXPECT_TRUE(bytes(shared) == bytes(alone)) << format << ", " << by_columns << ", " << of_first;
+        }
+    }
+}
+
+TEST_P(SharedHistoryTest, AStepIsSeenWhenAllHaveWrittenItAndNotBefore) {
+    std::array both{open(name_, "cdf5", 0, 2), open(name_, "cdf5", 1, 2)};
+    const std::array parts{part_of(0, false, 1), part_of(1, false, 1)};
+    both[0].define(parts[0]);
+    both[1].define(parts[1]);
+    both[0].begin();
+    both[1].begin();
+    put(both[0], parts[0], 1, 0);
+    both[0].wait();
+    EXPECT_EQ(both[0].facts().steps_written, 1U);
+    EXPECT_EQ(both[1].facts().steps_written, 0U);
+    EXPECT_EQ(shape("T")[0], 0);
+    expect_refusal("0 are written here", [&] { both[1].publish(1); });
+    expect_refusal("not published", [&] { both[0].close(); });
+    HistoryVariable other = part_of(1, false, 1);
+    other.global_shape[2] = 5;
+    History differs = open(name_, "cdf5", 1, 2);
+    differs.define(other);
+    EXPECT_NE(differs.digest(), both[1].digest());
+    other.start[1] = 2;
+    expect_refusal("elements from 2 on, of 3", [&] { open(name_, "cdf5", 1, 2).define(other); });
+    expect_refusal("process 2 of 2", [&] { open(name_, "cdf5", 2, 2); });
+    expect_refusal("one process writes the file", [&] { open(name_, "cdf5", 0, 1).publish(0); });
+}
+
+INSTANTIATE_TEST_SUITE_P(Memory, SharedHistoryTest, testing::Values(MemoryKind::device, MemoryKind::system),
+                         [](const auto& one) { return std::string(to_string(one.param)); });
+
+}  // namespace
+}  // namespace penstock
