@@ -6,7 +6,6 @@
 module penstock_history
   use penstock
   implicit none
-  private :: reversed
 
   enum, bind(c)
     enumerator :: penstock_no_statistic = 0, penstock_mean = 1, penstock_minimum = 2, penstock_maximum = 3
@@ -165,11 +164,11 @@ contains
       own_source = penstock_name(source_dtype)
       variable%source_dtype = c_loc(own_source)
     end if
-    call reversed(shape, numbers(:, 1), variable%shape, rank)
-    if (present(halo)) call reversed(halo, numbers(:, 2), variable%halo_low, rank)
+    call turned(shape, numbers(:, 1), 0_c_int64_t, variable%shape, rank)
+    if (present(halo)) call turned(halo, numbers(:, 2), 0_c_int64_t, variable%halo_low, rank)
     variable%halo_high = variable%halo_low
-    if (present(global_shape)) call reversed(global_shape, numbers(:, 3), variable%global_shape, rank)
-    if (present(start)) call reversed(start - 1, numbers(:, 4), variable%start, rank)
+    if (present(global_shape)) call turned(global_shape, numbers(:, 3), 0_c_int64_t, variable%global_shape, rank)
+    if (present(start)) call turned(start, numbers(:, 4), -1_c_int64_t, variable%start, rank)
     if (size(dimensions) /= size(shape)) rank = -1
     most = min(size(dimensions), penstock_most_dimensions)
     room = len(dimensions) + 1
@@ -221,21 +220,4 @@ contains
     constant%bytes = 8*size(values)
     code = penstock_history_define_constant(history, constant, error)
   end function
-
-  ! Numbers in C order, and their count in `rank`: -1, which the library refuses, where lists have other counts.
-  subroutine reversed(given, place, pointer, rank)
-    integer(c_int64_t), intent(in) :: given(:)
-    integer(c_int64_t), intent(inout), target, contiguous :: place(:)
-    type(c_ptr), intent(out) :: pointer
-    integer(c_int64_t), intent(inout) :: rank
-    integer :: most
-    most = min(size(given), size(place))
-    place(1:most) = given(most:1:-1)
-    pointer = c_loc(place)
-    if (rank /= 0 .and. rank /= size(given)) then
-      rank = -1
-    else if (rank == 0) then
-      rank = size(given)
-    end if
-  end subroutine
 end module

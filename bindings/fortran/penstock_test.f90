@@ -218,7 +218,7 @@ contains
     type(penstock_request) :: request
     type(penstock_error) :: error
     real(c_double), target :: field(-1:6, 0:4)
-    real(c_float), target :: found(4, 3, 3)
+    real(c_float), target :: found(4, 3, 3), part(4, 3, 3)
     character(kind=c_char, len=:), allocatable, target :: units
     integer :: i, k, step
     context = host_context()
@@ -231,6 +231,9 @@ contains
     if (error%code /= penstock_ok) write (error_unit, '(a)') penstock_string(error%message)
     call check(penstock_history_field(history, 'U', ['x ', 'zz'], [4_c_int64_t], error=error) == &
                penstock_invalid_argument, 'two names and one extent are refused')
+    call check(penstock_history_field(history, 'P', ['x', 'y'], [2_c_int64_t, 3_c_int64_t], &
+               halo=[3_c_int64_t, 1_c_int64_t], source_dtype='float64', global_shape=[4_c_int64_t, 3_c_int64_t], &
+               start=[2_c_int64_t, 1_c_int64_t], error=error) == penstock_ok, 'a box is defined')
     call check(penstock_history_axis(history, 'x', [1d0, 2d0, 3d0, 4d0], error) == penstock_ok, 'an axis')
     call check(penstock_history_text(history, 'T', 'units', 'K', error) == penstock_ok, 'units')
     call check(penstock_history_text(history, '', 'title', 'a test', error) == penstock_ok, 'a title')
@@ -240,12 +243,13 @@ contains
         field(:, k) = [(100*step + 10*k + i, i=-1, 6)]
       end do
       call check(penstock_history_put(history, penstock_name('T'), c_loc(field), error) == penstock_ok, 'is put')
+      call check(penstock_history_put(history, penstock_name('P'), c_loc(field), error) == penstock_ok, 'P is put')
       field = -1
       call check(penstock_history_end_step(history, 60d0*step, error) == penstock_ok, 'ends')
     end do
     call check(penstock_history_wait(history, error) == penstock_ok, 'is written')
     call check(penstock_history_describe(history, facts, error) == penstock_ok, 'is described')
-    call check(facts%steps_published == 3 .and. facts%step_bytes == 8 + 48, 'facts')
+    call check(facts%steps_published == 3 .and. facts%step_bytes == 8 + 2*48, 'facts')
     call check(penstock_history_close(history, error) == penstock_ok, 'closes')
 
     call check(penstock_datafile_open(context, penstock_name(name), datafile=datafile, error=error) == penstock_ok, &
@@ -262,6 +266,11 @@ contains
         call check(all(abs(found(:, k, step) - [(100*step + 10*k + i, i=1, 4)]) < 0.5), 'T is what was put')
       end do
     end do
+    call penstock_dataset_close(dataset)
+    call check(penstock_dataset_open(datafile, penstock_name('P'), dataset, error) == penstock_ok, 'has P')
+    request%memory%data = c_loc(part)
+    call check(penstock_dataset_read(dataset, request=request, error=error) == penstock_ok, 'P is read')
+    call check(all(abs(part(2:3, :, :) - found(2:3, :, :)) < 0.5), 'the box lies where it begins')
     call penstock_dataset_close(dataset)
     call penstock_datafile_close(datafile)
     call penstock_context_destroy(context)
