@@ -147,6 +147,13 @@ std::vector<formats::DataPlace> HistoryFile::reserve() {
     return growing_->reserve({});
 }
 
+void HistoryFile::hold(std::span<const formats::DataPlace> places) {
+    std::uint64_t end = 0;
+    for (const formats::DataPlace& place : places) end = std::max(end, place.offset_bytes + place.bytes);
+    const std::byte last{0};
+    if (file_->size_bytes() < end) sink_.write(end - 1, {&last, 1});
+}
+
 void HistoryFile::publish(std::uint64_t steps) {
     const std::lock_guard lock(mutex_);
     growing_->publish(steps);

@@ -68,6 +68,9 @@ class HistoryFile {
     std::vector<formats::DataPlace> reserve();
     // Numbers that lie at a place, e.g. the time: written in the order of bytes of the file.
     void write_numbers(const formats::DataPlace& place, std::span<const double> numbers);
+    // The file holds all of these places, also where no process wrote the last bytes: readers refuse a file that is
+    // shorter than it says.
+    void hold(std::span<const formats::DataPlace> places);
     void publish(std::uint64_t steps);
     void close();
 

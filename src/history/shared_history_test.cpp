@@ -106,6 +106,18 @@ TEST_P(SharedHistoryTest, TwoProcessesMakeTheFileThatOneMakes) {
     }
 }
 
+TEST_P(SharedHistoryTest, AFileIsWholeWhereNoProcessWritesTheLastElements) {
+    History history = open(name_, "cdf5", 0, 1);
+    const HistoryVariable part = part_of(0, false, 1);  // a row of three
+    history.define(part);
+    put(history, part, 1, 0);
+    history.close();
+    const std::vector<float> found = read<float>("T");
+    ASSERT_EQ(found.size(), 24U);
+    EXPECT_EQ(found[3], 1003);
+    EXPECT_EQ(found[12], 1012);
+}
+
 TEST_P(SharedHistoryTest, AStepIsSeenWhenAllHaveWrittenItAndNotBefore) {
     std::array both{open(name_, "cdf5", 0, 2), open(name_, "cdf5", 1, 2)};
     const std::array parts{part_of(0, false, 1), part_of(1, false, 1)};

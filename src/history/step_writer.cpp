@@ -133,6 +133,7 @@ Error StepWriter::named(ErrorInfo info, std::uint64_t number, const std::string&
 // The time, and then the step.
 void StepWriter::show(const EndedStep& step, std::span<const formats::DataPlace> places, std::uint64_t number) {
     try {
+        file_.hold(places);
         file_.write_numbers(places[0], std::array{step.time});
         if (plan_.has_bounds) file_.write_numbers(places[1], std::array{step.begin, step.time});
         file_.publish(number + 1);
