@@ -26,7 +26,8 @@ SIGNALS = int(os.environ.get("PENSTOCK_SIGNALS", "100"))
 APPENDS = [name for name, writer in WRITERS.items() if writer.appends]
 NAMED = ["buffered", "uring-buffered", "mmap", "auto", "direct", "bytes"]
 SINGLE = ["npy", "safetensors", "nc3", "h5", "nc4", "h5-parts", "h5-packed", "nc4-packed"]
-FOLDERS = ["zarr", "zarr-parts", "zarr-packed"]
+SINGLE += ["h5-packed-chunks", "h5-text", "nc4-text"]
+FOLDERS = ["zarr", "zarr-parts", "zarr-packed", "zarr-text"]
 GROUPS = {"core": NAMED, "files": SINGLE, "folders": FOLDERS, "appends": APPENDS}
 
 
