@@ -16,8 +16,16 @@
 
 namespace penstock::formats {
 
-// Files that one batch of a read or write may hold open. Two are under way.
-std::size_t most_files_of_batch() noexcept;
+// How many files one batch of a read or write may hold open; two batches are under way. The free descriptors of the
+// process are counted when a batch asks for more than a few files: others may hold most of them, a GPU's driver too.
+class FilesOfBatch {
+  public:
+    bool is_full(std::size_t files) noexcept;
+
+  private:
+    std::size_t most_ = 4;
+    bool is_counted_ = false;
+};
 
 class ChunkFiles {
   public:

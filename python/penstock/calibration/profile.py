@@ -75,7 +75,8 @@ class Found:
 
 
 class Calibration:
-    """One calibration under way. `seconds` bound it but for the making of the files and one last visit."""
+    """One calibration under way. `seconds` bound it but for the making of the files, one last visit, and what comes
+    before the first path that can be measured."""
 
     def __init__(self, context: Context, workspace: Workspace, seconds: float, tell: Tell) -> None:
         self.found = Found()
@@ -130,7 +131,7 @@ class Calibration:
                 if not turn and self._hopeless_before(cell):
                     continue
                 gone = time.monotonic() - self._began
-                if gone > self._seconds * (share if turn else 1.0):
+                if gone > self._seconds * (share if turn else 1.0) and self.found.samples:
                     return
                 self._tell(int(gone), int(self._seconds), f"{cell.direction} {cell.path} {_state(cell)}")
                 self._visit(cell)

@@ -93,8 +93,8 @@ def hopeful(seconds: Sequence[float], best: float, margins: Sequence[float] = HO
 
 def group(cell: Cell) -> tuple[Any, ...]:
     """To sort by: requests of one kind beside each other, whatever their path; those of a hot file first, for to change
-    the state costs more than most cells."""
-    return not cell.cached, cell.direction, cell.memory, cell.aligned, cell.bytes
+    the state costs more than most cells. Those of cuFile come last of a kind: to start it may take seconds."""
+    return not cell.cached, cell.direction, cell.memory, cell.aligned, cell.bytes, cell.path.startswith("gds")
 
 
 Mover = Callable[[File, Buffer, Cell, list[int]], tuple[list[float], str]]  # seconds of each request, and the path

@@ -17,7 +17,6 @@ import os
 import secrets
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from penstock import _core
@@ -29,8 +28,13 @@ _NAME_PART = 100  # characters of the target's name in a temporary's: together t
 
 def temporary_name(name: str) -> str:
     """A name beside `name` that no file has."""
-    path = Path(name)
-    return str(path.with_name(f".{path.name[:_NAME_PART]}.penstock-{os.getpid()}-{secrets.token_hex(6)}"))
+    folder, base = os.path.split(name)
+    return os.path.join(folder, f".{base[:_NAME_PART]}.penstock-{os.getpid()}-{secrets.token_hex(6)}")
+
+
+def folder_of(name: str) -> str:
+    """Where a file or folder lies whose name ends with no slash."""
+    return os.path.dirname(name) or "."
 
 
 def is_temporary(name: str) -> bool:
@@ -46,7 +50,7 @@ class WriterLock:
     def __init__(self, name: str, kind: int = fcntl.LOCK_EX) -> None:
         self._name, self._process = name, os.getpid()
         flags = os.O_CLOEXEC | os.O_NONBLOCK  # a pipe that came meanwhile is not waited for
-        flags |= os.O_RDONLY if Path(name).is_dir() or kind == fcntl.LOCK_SH else os.O_RDWR  # for the locks of NFS
+        flags |= os.O_RDONLY if os.path.isdir(name) or kind == fcntl.LOCK_SH else os.O_RDWR  # for the locks of NFS
         self._descriptor = checked("open for writing", name, lambda: os.open(name, flags))
         self.held = False
         try:

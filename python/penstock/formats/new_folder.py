@@ -15,12 +15,11 @@ import shutil
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 from penstock import _core
 from penstock._error import Error
 from penstock._files.open_files import with_room
-from penstock.formats.new_file import checked, is_temporary, need_no_writer, temporary_name
+from penstock.formats.new_file import checked, folder_of, is_temporary, need_no_writer, temporary_name
 
 _ANYBODY, _OWNER_ONLY = 0o777, 0o700  # of folders; the first less the umask
 _ATTEMPTS = 1000  # names tried before giving up
@@ -66,7 +65,7 @@ class NewFolder:
             self._appear()
             return
         checked("fsync the folder", self.name, lambda: os.fsync(self._descriptor))
-        with _opened(Path(self.name).parent, self.name) as folder:  # what cannot be synced is known before the name
+        with _opened(folder_of(self.name), self.name) as folder:  # what cannot be synced is known before the name
             self._appear()
             advice = "the store has its name, but may lose it with the power"
             checked("fsync the directory of", self.name, lambda: os.fsync(folder), advice)
@@ -97,11 +96,11 @@ class NewFolder:
     def _make(self) -> None:
         """A locked folder beside the name. Names are tried as the core does for files, so that the next writer of the
         name meets what a killed one left."""
-        path = Path(self.name)
-        parent = with_room(lambda: os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC))
+        folder, base = os.path.split(self.name)
+        parent = with_room(lambda: os.open(folder or ".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC))
         try:
             for attempt in range(_ATTEMPTS):
-                name = str(path.with_name(_core.temporary_name(path.name, attempt, parent)))
+                name = os.path.join(folder, _core.temporary_name(base, attempt, parent))
                 if self._make_as(name, _OWNER_ONLY if self._replaces else _ANYBODY):
                     return
         finally:
@@ -113,17 +112,17 @@ class NewFolder:
         if os.path.lexists(name) and not _remove_dead(name, self._marks):
             return False
         try:
-            Path(name).mkdir(mode)
+            os.mkdir(name, mode)
             self._descriptor = with_room(lambda: os.open(name, _FOLDER))
         except FileExistsError:
             return False
         except FileNotFoundError:  # another writer took it for a dead one's before it was locked
-            if not Path(name).parent.is_dir():
+            if not os.path.isdir(folder_of(name)):
                 raise
             return False
         except BaseException:
             with suppress(OSError):
-                Path(name).rmdir()
+                os.rmdir(name)
             raise
         self.temporary = name
         if _lock(self._descriptor, name) is not False:
@@ -162,7 +161,7 @@ class NewFolder:
         _need_replaceable(self._older, self.name)
         if not stat.S_ISDIR(os.fstat(self._older).st_mode):
             return
-        there = checked("list", self.name, lambda: os.listdir(_inside(self._older)))  # noqa: PTH208
+        there = checked("list", self.name, lambda: os.listdir(_inside(self._older)))
         if there and not any(mark in there for mark in self._marks):
             none = " or ".join(self._marks)
             cause = f"a folder of this name has other things in it ({sorted(there)[0]!r}), and no {none}"
@@ -184,28 +183,27 @@ class NewFolder:
     def _give_name(self) -> None:
         """An older one is exchanged in one step where the system can; else there is a moment without either. Once it
         has the temporary name, the next writer removes it as a dead one if it is not removed here."""
-        temporary, target = Path(self.temporary), Path(self.name)
-        if not os.path.lexists(target):
-            temporary.rename(target)
+        if not os.path.lexists(self.name):
+            os.rename(self.temporary, self.name)
             return
         if self._older < 0 or not _has_name(self._older, self.name):  # it came, or changed, since it was looked at
             self._look()
             self._take_rights()
         if _exchange(self.temporary, self.name):
             return
-        aside = Path(temporary_name(self.name))
+        aside = temporary_name(self.name)
         try:
-            target.rename(aside)
-            temporary.rename(target)
+            os.rename(self.name, aside)
+            os.rename(self.temporary, self.name)
         except BaseException:  # interrupts too
-            if os.path.lexists(aside) and not os.path.lexists(target):
-                aside.rename(target)
+            if os.path.lexists(aside) and not os.path.lexists(self.name):
+                os.rename(aside, self.name)
             raise
-        self._aside = str(aside)
+        self._aside = aside
 
 
 @contextmanager
-def _opened(folder: Path, name: str) -> Iterator[int]:
+def _opened(folder: str, name: str) -> Iterator[int]:
     descriptor = checked(
         "open the directory of", name, lambda: with_room(lambda: os.open(folder, _FOLDER & ~os.O_NOFOLLOW))
     )
@@ -218,7 +216,7 @@ def _opened(folder: Path, name: str) -> Iterator[int]:
 def _need_replaceable(there: int, name: str) -> None:
     """As os::need_replaceable of the core, and of folders too: who may not write into what is there does not replace
     it, nor, where others may put names and not take them away, what belongs to a stranger."""
-    facts, folder = os.fstat(there), checked("replace", name, lambda: os.stat(Path(name).parent))  # noqa: PTH116
+    facts, folder = os.fstat(there), checked("replace", name, lambda: os.stat(folder_of(name)))
     if not (stat.S_ISDIR(facts.st_mode) or stat.S_ISREG(facts.st_mode)):
         cause = "something that is neither a file nor a folder has this name"
         advice = "give another name"
@@ -243,7 +241,7 @@ def _inside(descriptor: int) -> str:
 
 def _has_name(held: int, name: str) -> bool:
     try:
-        return os.path.samestat(os.fstat(held), os.lstat(name))  # noqa: PTH116 - a tenth of the time of a Path's
+        return os.path.samestat(os.fstat(held), os.lstat(name))
     except OSError:
         return False
 
@@ -252,13 +250,14 @@ def _remove(held: int, name: str, marks: Sequence[str]) -> None:
     """A file, or a folder with all that is in it, as far as the system lets it. The marks go last: what a killed
     process leaves is known by them."""
     if not stat.S_ISDIR(os.fstat(held).st_mode):
-        Path(name).unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            os.unlink(name)
         return
     with suppress(OSError):
-        for one in sorted(os.listdir(_inside(held)), key=lambda one: one in marks):  # noqa: PTH208
+        for one in sorted(os.listdir(_inside(held)), key=lambda one: one in marks):
             _remove_one(f"{_inside(held)}/{one}")
     with suppress(OSError):
-        Path(name).rmdir()
+        os.rmdir(name)
 
 
 def _remove_alone(held: int, name: str, marks: Sequence[str]) -> None:
@@ -280,10 +279,10 @@ def _remove_alone(held: int, name: str, marks: Sequence[str]) -> None:
 
 def _remove_one(path: str) -> None:
     with suppress(OSError):
-        if stat.S_ISDIR(os.lstat(path).st_mode):  # noqa: PTH116
+        if stat.S_ISDIR(os.lstat(path).st_mode):
             shutil.rmtree(path, ignore_errors=True)
         else:
-            Path(path).unlink()
+            os.unlink(path)
 
 
 def _lock(descriptor: int, name: str) -> bool | None:
@@ -307,7 +306,7 @@ def _remove_dead(name: str, marks: Sequence[str]) -> bool:
     try:
         if os.fstat(descriptor).st_uid != os.geteuid() or not _lock(descriptor, name):
             return False
-        there = os.listdir(descriptor)  # noqa: PTH208
+        there = os.listdir(descriptor)
         if not all(map(is_temporary, there)) and not any(mark in there for mark in marks):
             return False
         _remove(descriptor, name, marks)

@@ -208,6 +208,14 @@ def test_explain_does_not_say_predicted_of_what_was_not_measured(
     assert f"not predicted: {tmp_path / 'writes.csv'} has no measurements" in ran.out
 
 
+def test_a_path_is_measured_whatever_came_before_it_took(tmp_path: Path) -> None:
+    """Time that is up before the first path can be measured, as where a driver starts slowly."""
+    with Context("host", profile=None) as context, Workspace(context, tmp_path, SIZE) as place:
+        place.make(place.source)
+        place.make(place.target)
+        assert len(Calibration(context, place, 0.0, lambda *_: None).run().samples) == 1
+
+
 def test_a_path_dropped_while_the_machine_was_fast_is_not_taken_for_the_faster_one() -> None:
     """Rounds of a machine that slows down by half after the third: 20 % slower in the same rounds stays 20 % slower."""
     found = Found()

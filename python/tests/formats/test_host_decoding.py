@@ -136,7 +136,10 @@ def test_a_time_limit_that_is_none_is_refused(file: penstock.DataFile, wrong: An
 
 
 @pytest.mark.parametrize("how", ["read", "result", "wait"])
-def test_an_interrupt_ends_decoding_and_nothing_is_left(file: penstock.DataFile, how: str) -> None:
+def test_an_interrupt_ends_decoding_and_nothing_is_left(
+    file: penstock.DataFile, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(aside, "_PATIENCE_S", 20)  # of a machine that is busy with other things
     out, decode = memory(file), file._file._mover.decode
     decode.interrupt_at = 5
 

@@ -103,8 +103,19 @@ def test_a_file_that_is_never_closed_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+# From Python 3.12 on, no Path can be made once the modules are going. Other versions are made to be so too.
 _EXITS = """
+import atexit, pathlib
 import numpy, penstock
+
+apart = {}  # not this module, which would be kept
+exec("def too_late(*_): raise ImportError('sys.meta_path is None, Python is likely shutting down')", apart)
+
+def forbid_paths(path=pathlib.Path, too_late=apart["too_late"]):
+    for name in {"__new__", "_from_parts", "_from_parsed_parts", "with_segments"} & set(dir(path)):
+        setattr(path, name, too_late)
+
+atexit.register(forbid_paths)
 
 def begun(name):
     file = penstock.create(name, device="host")

@@ -101,6 +101,15 @@ def test_machines_that_differ_are_told(rows: Rows) -> None:
     assert any(text.startswith("kernel: ") and text.endswith(" and 1.0") for text in compare(rows, other).differences)
 
 
+def test_the_moment_of_a_driver_is_no_difference_of_machines(rows: Rows) -> None:
+    first, other = copy.deepcopy(rows), copy.deepcopy(rows)
+    for some, state in ((first, "no"), (other, "partly")):
+        next(row for row in some if row["kind"] == "machine")["machine"]["cufile"] = {"library": "1.15", "state": state}
+    assert compare(first, other).differences == []
+    next(row for row in other if row["kind"] == "machine")["machine"]["cufile"]["library"] = "1.14"
+    assert len(compare(first, other).differences) == 1
+
+
 def test_the_command_fails_on_a_regression_only(penstock: Run, rows: Rows, tmp_path: Path) -> None:
     first, second = save(tmp_path / "a", rows), save(tmp_path / "b", changed(rows, "hot read", 0.9))
     assert penstock("compare", first, second).code == 0

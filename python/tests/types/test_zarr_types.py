@@ -72,6 +72,47 @@ def test_types_have_the_values_of_zarr(tmp_path: Path, kind: str, version: int, 
     same(tmp_path, version, "x")
 
 
+MEMBERS = [("a", "<f4"), ("b", "S3"), ("c", "<i8"), ("when", "<M8[s]"), ("in", [("x", "<i2")])]
+
+
+@pytest.mark.parametrize(
+    ("fill", "wanted"),
+    [
+        ({"a": 1.5, "b": "bm8=", "c": -3, "when": 7, "in": {"x": 9}}, (1.5, b"no", -3, 7, (9,))),
+        ({"a": "NaN", "in": {}}, (np.nan, b"", 0, np.datetime64("NaT"), (0,))),
+        ({}, (0, b"", 0, np.datetime64("NaT"), (0,))),
+        ({"d": 1}, None),
+        ({"a": "x"}, None),
+        ([1], None),
+    ],
+)
+def test_a_fill_value_may_name_the_members(tmp_path: Path, fill: Any, wanted: Any) -> None:
+    """As the specification of `struct` has it, and zarr-python from 3.2 on."""
+    inner = {"name": "struct", "configuration": {"fields": [{"name": "x", "data_type": "int16"}]}}
+    bytes3 = {"name": "null_terminated_bytes", "configuration": {"length_bytes": 3}}
+    seconds = {"name": "numpy.datetime64", "configuration": {"unit": "s", "scale_factor": 1}}
+    kinds = dict(zip([name for name, _ in MEMBERS], ["float32", bytes3, "int64", seconds, inner], strict=True))
+    fields = [{"name": name, "data_type": kind} for name, kind in kinds.items()]
+    document = {
+        **{"zarr_format": 3, "node_type": "array", "shape": [2], "fill_value": fill, "attributes": {}},
+        "data_type": {"name": "struct", "configuration": {"fields": fields}},
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}},
+        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+        "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
+    }
+    (tmp_path / "x.zarr" / "x").mkdir(parents=True)
+    (tmp_path / "x.zarr" / "x" / "zarr.json").write_text(json.dumps(document))
+    root = {"zarr_format": 3, "node_type": "group", "attributes": {}}
+    (tmp_path / "x.zarr" / "zarr.json").write_text(json.dumps(root))
+    with ps.open(tmp_path / "x.zarr", device="host") as file:
+        if wanted is None:
+            with pytest.raises(ps.Error, match="the fill value"):
+                file["x"].read()
+        else:
+            dtype = np.dtype(MEMBERS)
+            assert file["x"].read().to_numpy().tobytes() == np.array([wanted] * 2, dtype).tobytes()
+
+
 FILLS = {
     "text": "ü",
     "U": "ü",

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "formats/chunk_files.hpp"
 #include "formats/faults.hpp"
 #include "formats/move/box_moves.hpp"
 #include "formats/move/sum_outcomes.hpp"
@@ -16,7 +15,7 @@ constexpr std::size_t kMostRanges = 16384, kMostBoxes = 16384;  // of one batch
 }  // namespace
 
 Batches::Batches(const Context& context, Direction direction, MemoryKind kind, const TransferOptions& options)
-    : context_(context), direction_(direction), kind_(kind), options_(options), most_files_(most_files_of_batch()) {
+    : context_(context), direction_(direction), kind_(kind), options_(options) {
     options_.progress = {};
 }
 
@@ -32,7 +31,7 @@ void Batches::add(const FilePiece& piece, const ScratchBoxes& boxes, std::uint64
     const bool in_scratch = piece.memory == nullptr;
     const Batch& full = batches_[filling_];
     const bool is_full = full.ranges.size() >= kMostRanges || full.boxes.size() + full.after.size() >= kMostBoxes ||
-                         full.files.size() >= most_files_ ||
+                         most_files_.is_full(full.files.size()) ||
                          (in_scratch && full.scratch_bytes != 0 && full.scratch_bytes + piece.bytes > kScratchBytes);
     if (is_full) turn();
     Batch& batch = batches_[filling_];

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "formats/chunk_files.hpp"
 #include "penstock/context.hpp"
 
 namespace penstock::formats {
@@ -67,7 +68,7 @@ class Batches {
     Direction direction_;
     MemoryKind kind_;
     TransferOptions options_;
-    std::size_t most_files_;  // that a batch holds open
+    FilesOfBatch most_files_;
     std::array<Batch, 2> batches_{};
     std::size_t filling_ = 0;
     Outcome sum_{};

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "formats/chunk_files.hpp"
 #include "formats/faults.hpp"
 #include "formats/move/batches.hpp"
 #include "formats/move/box_moves.hpp"
@@ -31,7 +30,6 @@ DecodedReader::DecodedReader(const DataFile& file, const StoredDataset& dataset,
       dataset_(dataset),
       memory_(memory),
       options_(options),
-      most_chunks_(most_files_of_batch()),
       pipeline_(dataset.filters, data::chunk_bytes(dataset.grid)) {
     options_.progress = {};
 }
@@ -52,9 +50,9 @@ void DecodedReader::add(const data::SelectedPart& part, const ChunkPlace& place)
     std::uint64_t bytes = dataset_.grid.item_bytes;
     for (std::size_t axis = 0; axis < part.dimensions; ++axis) bytes *= part.grid[axis].extent;
     const Streams& full = streams_[filling_];
-    const bool is_full =
-        !full.parts.empty() && (full.parts.size() >= most_chunks_ || full.stored_bytes + place.bytes > kScratchBytes ||
-                                full.element_bytes + bytes > kScratchBytes);
+    const bool is_full = !full.parts.empty() &&
+                         (most_chunks_.is_full(full.parts.size()) || full.stored_bytes + place.bytes > kScratchBytes ||
+                          full.element_bytes + bytes > kScratchBytes);
     if (is_full) turn();
     Streams& streams = streams_[filling_];
     streams.parts.push_back({part, place.file, place.bytes, streams.stored_bytes, streams.element_bytes, bytes});

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "data/decode/decode_chunks.hpp"
+#include "formats/chunk_files.hpp"
 #include "formats/data_file.hpp"
 
 namespace penstock::formats {
@@ -51,7 +52,7 @@ class DecodedReader {
     const StoredDataset& dataset_;
     MemoryView memory_;
     TransferOptions options_;
-    std::size_t most_chunks_;  // of one batch: each is a file
+    FilesOfBatch most_chunks_;  // each may be a file
     data::Pipeline pipeline_;
     std::array<Streams, 2> streams_{};
     std::size_t filling_ = 0;

@@ -212,7 +212,7 @@ class NetCDF3Writer(Writer):
 
     def _adopt(self, header: Header) -> None:
         """An existing file, as it is on disk."""
-        size = Path(self.name).stat().st_size
+        size = os.stat(self.name).st_size
         self._streamed = header.records is None
         self._header = replace(header, records=header.records_in(size))
         self._stored = self._header

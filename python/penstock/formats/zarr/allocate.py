@@ -14,7 +14,7 @@ import itertools
 import math
 import os
 from collections.abc import Sequence
-from pathlib import Path
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -113,7 +113,7 @@ def older_shard(path: str, meta: ArrayMeta) -> Older:
 def make_packed(path: str, size: int) -> None:
     """A chunk file for so many encoded bytes; one that was made before, and is not published, is emptied first."""
     try:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
         flags = os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_RDWR | os.O_CLOEXEC
         descriptor = with_room(lambda: os.open(path, flags, 0o666))
     except OSError as error:
@@ -162,7 +162,7 @@ def file_indices(meta: ArrayMeta, start: Shape, stop: Shape) -> list[Index]:
 
 def _create(path: str) -> int:
     try:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
         return with_room(lambda: os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o666))
     except OSError as error:
         raise Error.of(error, "create", path, "check the folder and its permissions") from error
@@ -208,14 +208,17 @@ def covers(box: Box, index: Index, meta: ArrayMeta) -> bool:
     )
 
 
-def remove_empty(folder: Path, top: Path) -> None:
-    """Folders between chunk and array, as far as nothing is left in them."""
-    while top in folder.parents:
+def remove_chunk(path: str, top: str) -> None:
+    """A chunk file, which may be gone, and the folders between it and its array, as far as nothing is left in them."""
+    with suppress(FileNotFoundError):
+        os.unlink(path)
+    folder = os.path.dirname(path)
+    while folder.startswith(top + os.sep):
         try:
-            folder.rmdir()
+            os.rmdir(folder)
         except OSError:
             return
-        folder = folder.parent
+        folder = os.path.dirname(folder)
 
 
 def grown_boxes(old: Shape, new: Shape) -> list[tuple[Shape, Shape]]:

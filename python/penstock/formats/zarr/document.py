@@ -7,11 +7,12 @@ that we could not read is never stored; files of metadata are replaced by rename
 from __future__ import annotations
 
 import base64
+import io
 import json
 import math
 import os
 from collections.abc import Mapping
-from pathlib import Path
+from contextlib import suppress
 from typing import Any
 
 from penstock._arrays.dtype import DType
@@ -121,17 +122,18 @@ def write_document(path: str, document: Mapping[str, Any], durable: bool, tempor
     """In place of an older one, in one step; nothing has the temporary name."""
     try:
         # "x" follows no link that came meanwhile.
-        with with_room(lambda: Path(temporary).open("x", encoding="utf-8")) as stream:
+        with with_room(lambda: io.open(temporary, "x", encoding="utf-8")) as stream:
             stream.write(json.dumps(document, indent=2))
         if durable:
             sync_file(temporary)
-        Path(temporary).replace(path)
+        os.replace(temporary, path)
     except OSError as error:
         if os.path.lexists(temporary):
-            Path(temporary).unlink()
+            os.unlink(temporary)
         raise Error.of(error, "write", path, "check the folder, its permissions and its space") from error
     except BaseException:  # an Error of the sync, or an interrupt
-        Path(temporary).unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
         raise
 
 

@@ -11,7 +11,6 @@ import os
 import shutil
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from penstock.formats.new_file import WriterLock, temporary_name
@@ -29,9 +28,9 @@ class HiddenNames:
 
     def name_for(self, final: str, taken: Collection[str] = ()) -> str:
         """A name beside `final` that nothing has. `taken`: those that this writer uses."""
-        path, free = Path(final), ""
+        (folder, base), free = os.path.split(final), ""
         for number in range(_FORESEEN if self._alone else 0):
-            name = str(path.with_name(f".{path.name[:_NAME_PART]}.penstock-{number}"))
+            name = os.path.join(folder, f".{base[:_NAME_PART]}.penstock-{number}")
             if name in taken:
                 continue
             if not os.path.lexists(name):
@@ -47,10 +46,10 @@ class HiddenNames:
 def _remove_dead(name: str) -> bool:
     """Whether it is gone."""
     with suppress(OSError):
-        if os.lstat(name).st_uid != os.geteuid():  # noqa: PTH116 - a tenth of the time of a Path's
+        if os.lstat(name).st_uid != os.geteuid():
             return False
-        if os.path.isdir(name) and not os.path.islink(name):  # noqa: PTH112, PTH114
+        if os.path.isdir(name) and not os.path.islink(name):
             shutil.rmtree(name)
         else:
-            Path(name).unlink()
+            os.unlink(name)
     return not os.path.lexists(name)

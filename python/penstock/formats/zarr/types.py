@@ -11,7 +11,7 @@ import binascii
 import math
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -236,6 +236,8 @@ def _small_float(value: Any, dtype: DType) -> bytes:
 
 
 def _raw_fill(value: Any, dtype: DType) -> bytes:
+    if isinstance(value, dict) and dtype.fields:
+        return _members_fill(value, dtype.fields)
     if isinstance(value, list) and all(type(byte) is int for byte in value):
         raw = bytes(value) if all(0 <= byte < 256 for byte in value) else b""
     elif isinstance(value, str):
@@ -245,3 +247,15 @@ def _raw_fill(value: Any, dtype: DType) -> bytes:
     if len(raw) != dtype.itemsize:
         raise TypeError
     return raw
+
+
+def _members_fill(value: dict[str, Any], fields: Sequence[Field]) -> bytes:
+    """Each member by its name, without gaps between them. A member that is not named has what zarr-python takes: no
+    time, no text, zero."""
+    if not value.keys() <= {field.name for field in fields}:
+        raise TypeError
+    absent = {field.name: "NaT" for field in fields if field.dtype.kind in "Mm"}
+    known = {**absent, **value}
+    return b"".join(
+        _fill(known[field.name], field.dtype) if field.name in known else bytes(field.bytes) for field in fields
+    )

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import starmap
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock._error import Error
@@ -30,7 +29,7 @@ from penstock.formats.zarr.allocate import (
     make_chunk,
     make_shard,
     older_shard,
-    remove_empty,
+    remove_chunk,
     used_chunks,
 )
 from penstock.formats.zarr.array import ArrayMeta, parse_array, storage_of
@@ -102,7 +101,7 @@ class ZarrWriter(Writer):
 
     def is_own(self, file: str) -> bool:
         """Whether a chunk file lies in the store: it is no link, nor is a folder on the way to it."""
-        folder, root = os.path.realpath(os.path.dirname(file)), os.path.realpath(self._nodes.root)  # noqa: PTH120
+        folder, root = os.path.realpath(os.path.dirname(file)), os.path.realpath(self._nodes.root)
         return not os.path.islink(file) and f"{folder}/".startswith(f"{root}/")  # noqa: PTH114 - thousands a call
 
     def names(self) -> Sequence[str]:
@@ -135,7 +134,7 @@ class ZarrWriter(Writer):
                 self._made[name] = self._hiding.name_for(beside, self._made.values())
                 self._nodes.elsewhere[name] = self._made[name]
             with told("create the folder of an array in", self.name, _ADVICE):
-                Path(self._nodes.folder(name)).mkdir(parents=True)
+                os.makedirs(self._nodes.folder(name))
         return [self.table(name, self._whole(name, (), meta.shape)) for name, _, meta in made]
 
     def extend(self, name: str, shape: Shape) -> ChunkTable:
@@ -257,8 +256,7 @@ class ZarrWriter(Writer):
             shutil.rmtree(folder, ignore_errors=True)
         for name, moved in self.container.moved.items():
             for path in moved.values():
-                Path(path).unlink(missing_ok=True)
-                remove_empty(Path(path).parent, Path(self._nodes.folder(name)))
+                remove_chunk(path, self._nodes.folder(name))
         self._forget()
         self._let_go()
 
@@ -332,19 +330,19 @@ class ZarrWriter(Writer):
             if now != final and older is not None:
                 self._files.discard(now)
                 self._written.discard(now)
-                Path(now).unlink()
+                os.unlink(now)
 
     def _hidden(self, name: str, index: Index, final: str) -> str:
         """Where a new chunk file is until publish: under its name where its array is hidden as a whole."""
         if self._new is not None or name in self._made:
             return final
         path = self._hiding.name_for(final, self._files)
-        parent = Path(final).parent
-        while str(parent) not in self._named:
-            self._named.add(str(parent))
-            if parent.exists():
+        parent = os.path.dirname(final)
+        while parent not in self._named:
+            self._named.add(parent)
+            if os.path.exists(parent):
                 break
-            parent = parent.parent
+            parent = os.path.dirname(parent)
         self.container.moved.setdefault(name, {})[index] = path
         return path
 
@@ -359,7 +357,7 @@ class ZarrWriter(Writer):
         for name, moved in self.container.moved.items():
             keys = self.container.meta(name).keys
             for index, path in moved.items():
-                Path(path).replace(f"{self._nodes.folder(name)}/{keys.path(index)}")
+                os.replace(path, f"{self._nodes.folder(name)}/{keys.path(index)}")
             moved.clear()
 
     def _publish_nodes(self, durable: bool) -> None:
@@ -368,9 +366,9 @@ class ZarrWriter(Writer):
         named: set[str] = set()  # folders in which names are new
         for group in sorted(self._touched() - there):
             folder = self._nodes.folder(group)
-            Path(folder).mkdir(exist_ok=True)
+            os.makedirs(folder, exist_ok=True)
             self._hiding.write_document(f"{folder}/{DOCUMENT}", self._changed[group], durable)
-            named |= {folder, str(Path(folder).parent)}
+            named |= {folder, os.path.dirname(folder)}
         for name, document in self._changed.items():
             if document["node_type"] == "array":
                 named.add(self._publish_array(name, document, durable))
@@ -389,9 +387,9 @@ class ZarrWriter(Writer):
         if durable:
             sync_tree(hidden)
         self._nodes.elsewhere.pop(name)
-        Path(hidden).rename(self._nodes.folder(name))
+        os.rename(hidden, self._nodes.folder(name))
         self._made.pop(name)
-        return str(Path(self._nodes.folder(name)).parent)
+        return os.path.dirname(self._nodes.folder(name))
 
     def _touched(self) -> set[str]:
         """Groups that changed, or in which something did."""
@@ -412,8 +410,8 @@ class ZarrWriter(Writer):
 
     def _made_or_written(self) -> set[str]:
         """Chunk files to be made durable by themselves: those of new arrays are, with their folders."""
-        hidden = tuple(f"{folder}/" for folder in self._made.values())
-        return {path for path in self._files | self._written if not path.startswith(hidden)}
+        hidden = tuple(f"{one}/" for one in self._made.values())
+        return {one for one in self._files | self._written if not one.startswith(hidden)}
 
 
 def _leaves_first(folders: Iterable[str]) -> list[str]:
