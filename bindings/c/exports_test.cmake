@@ -1,6 +1,6 @@
-# libpenstock.so must export exactly the C functions that penstock.h and penstock_history.h declare, and C++ names of
-# penstock:: only, those of the public API under the version of this release. Run with -DNM=, -DLIBRARY=, -DHEADERS=,
-# -DVERSION=.
+# libpenstock.so must export exactly the C functions that penstock.h, penstock_history.h and penstock_snapshot.h
+# declare, and C++ names of penstock:: only, those of the public API under the version of this release. Run with -DNM=,
+# -DLIBRARY=, -DHEADERS=, -DVERSION=.
 function(symbols_of result)
   execute_process(COMMAND ${NM} -D --with-symbol-versions --defined-only ${ARGN} ${LIBRARY}
     OUTPUT_VARIABLE text RESULT_VARIABLE failed)
@@ -18,8 +18,10 @@ list(FILTER shown EXCLUDE REGEX "^_Z")
 list(TRANSFORM shown REPLACE "@.*$" "")
 
 file(READ ${HEADERS}/penstock.h text)
-file(READ ${HEADERS}/penstock_history.h more)
-string(APPEND text ${more})
+foreach(header penstock_history.h penstock_snapshot.h)
+  file(READ ${HEADERS}/${header} more)
+  string(APPEND text ${more})
+endforeach()
 string(REGEX MATCHALL "penstock_[a-z_]+\\([a-z]" declared "${text}")
 list(TRANSFORM declared REPLACE "\\(.*$" "")
 list(REMOVE_DUPLICATES declared)

@@ -10,9 +10,11 @@
 #include "boundary.hpp"
 #include "formats/data_file.hpp"
 #include "penstock.h"
-#include "penstock_history.h"
 #include "penstock/context.hpp"
 #include "penstock/history.hpp"
+#include "penstock/snapshot.hpp"
+#include "penstock_history.h"
+#include "penstock_snapshot.h"
 
 struct penstock_context {
     static constexpr std::uint64_t kTag = 0x70656e436f6e7478;
@@ -70,6 +72,13 @@ struct penstock_history {
     static constexpr const char* kName = "penstock_history";
     std::uint64_t tag = kTag;
     penstock::History value;
+};
+
+struct penstock_snapshot {
+    static constexpr std::uint64_t kTag = 0x70656e536e617073;
+    static constexpr const char* kName = "penstock_snapshot";
+    std::uint64_t tag = kTag;
+    penstock::Snapshot value;
 };
 
 namespace penstock::c {

@@ -94,18 +94,6 @@ LockedFile locked(const std::string& name) {
 
 }  // namespace
 
-void FileSink::write(std::uint64_t offset_bytes, std::span<const std::byte> bytes) {
-    std::vector<std::byte> copy(bytes.begin(), bytes.end());  // a transfer takes memory that it could change
-    file_
-        ->write({copy.data(), copy.size(), MemoryKind::system}, offset_bytes,
-                {.path = PathKind::buffered, .caller_waits = true})
-        .or_throw();
-}
-
-void FileSink::barrier() {
-    if (durable_) file_->sync();
-}
-
 bool stores_big_endian(const std::string& format) { return format_named(format).big_endian; }
 
 std::uint64_t digest_of(const std::string& format, const FileSchema& schema) {

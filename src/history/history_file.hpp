@@ -10,26 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "formats/create/schema.hpp"
+#include "formats/create/file_sink.hpp"
 #include "os/fd.hpp"
 #include "penstock/context.hpp"
 
 namespace penstock::history {
-
-// Metadata by the page cache, through a file of a context.
-class FileSink final : public formats::ByteSink {
-  public:
-    FileSink(std::string name, bool durable) : name_(std::move(name)), durable_(durable) {}
-    const std::string& name() const override { return name_; }
-    void write(std::uint64_t offset_bytes, std::span<const std::byte> bytes) override;
-    void barrier() override;
-    void use(File file) { file_ = std::move(file); }
-
-  private:
-    std::string name_;
-    bool durable_;
-    std::optional<File> file_;
-};
 
 // Keeps nothing but a sum of what is written to it, FNV-1a of 64 bits.
 class SummingSink final : public formats::ByteSink {
@@ -75,7 +60,7 @@ class HistoryFile {
     void close();
 
   private:
-    FileSink sink_;
+    formats::FileSink sink_;
     SummingSink none_;  // of processes other than the first
     std::mutex mutex_;  // guards growing_, which a thread asks for places while another one publishes
     formats::GrowingFilePtr growing_;

@@ -33,12 +33,13 @@ LAYERS = {
     "data": {"base", "os", "device", "context", "data"},
     "formats": {"base", "device", "context", "data", "formats"},
     "history": {"base", "os", "device", "context", "data", "formats", "history"},
+    "snapshot": {"base", "context", "data", "formats", "snapshot"},
     "load": {"base", "os", "device", "path", "ondevice", "context", "load"},  # a user of the library: see OUTSIDE
 }
 # What stands outside the library and uses its public headers, and the layers whose own headers it may include too.
 OUTSIDE = {
     "src/load": {"base", "os", "device", "ondevice", "load"},
-    "bindings": {"os", "context", "data", "formats", "history", "load"},
+    "bindings": {"os", "context", "data", "formats", "history", "snapshot", "load"},
     "apps": {"os", "context"},
     "examples": set(),
 }
@@ -50,6 +51,7 @@ PUBLIC = {
     "device_cache": "context",
     "survey": "context",
     "history": "history",
+    "snapshot": "snapshot",
 }
 # Folders outside src, and those outside src and include that their files may include besides their own.
 BESIDE = {"include": set(), "src": set(), "bindings": set(), "apps": set(), "examples": {"apps"}}

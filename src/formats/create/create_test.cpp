@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "context/test_files.hpp"
+#include "formats/create/file_sink.hpp"
 #include "formats/create/netcdf/cdf_writer.hpp"
 #include "formats/create/schema.hpp"
 #include "formats/netcdf/cdf_header.hpp"
@@ -33,6 +35,20 @@ TEST(Schema, NumbersKeepTheirTypeAndBytes) {
     EXPECT_EQ(std::memcmp(made.bytes.data(), values, sizeof values), 0);
     EXPECT_EQ(number_attribute("n", 7).type.name, "int32");
     EXPECT_EQ(number_attribute("n", 7.0F).bytes.size(), 4U);
+}
+
+TEST(FileSink, BytesLieWhereTheyWereWritten) {
+    const test::TempDirectory folder;
+    const Context context({.device = "host"});
+    const std::string name = folder.file("sink");
+    File file = context.open(name, {.mode = OpenMode::create});
+    FileSink sink(name, true);
+    sink.use(file);
+    const std::vector<std::byte> bytes(3, std::byte{7});
+    sink.write(2, bytes);
+    sink.barrier();
+    file.close();
+    EXPECT_EQ(test::read_file(name), (std::vector<unsigned char>{0, 0, 7, 7, 7}));
 }
 
 // Remembers every write, so that a test can look at the file after each of them.

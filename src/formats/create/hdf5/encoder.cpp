@@ -145,6 +145,13 @@ std::vector<std::byte> reference_list_type_bytes() {
     return datatype_begin(9, 0, 16).copy(reference_type_bytes()).take();
 }
 
+std::vector<std::byte> text_type_bytes() {
+    constexpr std::uint32_t kIsText = 1, kUtf8 = 1U << 8;
+    ElementType byte;
+    type_named("uint8", byte);
+    return datatype_begin(9, kIsText | kUtf8, 16).copy(integer_bytes(byte)).take();
+}
+
 std::vector<std::byte> use_type_bytes() {
     ElementType number;
     type_named("uint32", number);

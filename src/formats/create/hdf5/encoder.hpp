@@ -42,6 +42,7 @@ std::uint64_t element_count(std::span<const std::uint64_t> shape);
 std::vector<std::byte> datatype_bytes(const ElementType& type, TextPadding padding);
 std::vector<std::byte> reference_type_bytes();
 std::vector<std::byte> reference_list_type_bytes();  // a list of references in the global heap, of any length
+std::vector<std::byte> text_type_bytes();            // text in the global heap, UTF-8, of any length
 std::vector<std::byte> use_type_bytes();             // a reference and a number of a dimension
 inline constexpr std::uint32_t kUseBytes = 16;
 

@@ -30,6 +30,12 @@ std::uint64_t stored_chunk_bytes(const Hdf5Dataset& dataset, std::size_t chunk) 
     return bytes;
 }
 
+// How many values of the attribute lie in the heap.
+std::size_t kept_in_heap(const Hdf5Attribute& attribute) {
+    if (attribute.holds == Hdf5Attribute::Holds::reference_lists) return attribute.lists.size();
+    return attribute.holds == Hdf5Attribute::Holds::texts ? attribute.texts.size() : 0;
+}
+
 // Lays one tree out: first sizes and places, then the bytes, which name the places.
 class TreeLayout {
   public:
@@ -65,7 +71,7 @@ class TreeLayout {
     std::vector<std::uint64_t> data_addresses_;  // of elements, or of the roots of chunk indexes
     std::vector<FileRoom> index_rooms_;          // where the nodes of each index begin
     GlobalHeap heap_{};
-    std::vector<std::vector<std::size_t>> lists_;  // in the heap, of each object
+    std::vector<std::vector<std::size_t>> lists_;  // in the heap, and texts, of each object
 };
 
 std::uint64_t superblock_bytes(bool has_half_entries) { return has_half_entries ? 100 : 96; }
@@ -147,8 +153,7 @@ TreeLayout::TwoBlocks TreeLayout::header_of(ObjectNumber number) const {
     for (const std::size_t list : lists_[number]) places.push_back(heap_.place(list));
     std::size_t seen = 0;
     for (const Hdf5Attribute& attribute : object.attributes) {
-        const bool is_in_heap = attribute.holds == Hdf5Attribute::Holds::reference_lists && !places.empty();
-        const std::size_t lists = is_in_heap ? attribute.lists.size() : 0;
+        const std::size_t lists = places.empty() ? 0 : kept_in_heap(attribute);
         rest.push_back(attribute_message(attribute, {addresses_, std::span(places).subspan(seen, lists)}));
         seen += lists;
     }
@@ -169,9 +174,10 @@ void TreeLayout::place_header(ObjectNumber number) {
 void TreeLayout::place_heap() {
     for (ObjectNumber number = 0; number < tree_.objects.size(); ++number)
         for (const Hdf5Attribute& attribute : tree_.objects[number].attributes)
-            if (attribute.holds == Hdf5Attribute::Holds::reference_lists)
-                for (const std::vector<Hdf5Reference>& list : attribute.lists)
-                    lists_[number].push_back(heap_.add(list));
+            for (std::size_t i = 0; i < kept_in_heap(attribute); ++i)
+                lists_[number].push_back(attribute.holds == Hdf5Attribute::Holds::texts
+                                             ? heap_.add_text(attribute.texts[i])
+                                             : heap_.add(attribute.lists[i]));
     heap_.place_in(room_);
 }
 

@@ -108,6 +108,16 @@ AttributeParts value_parts(const Hdf5Attribute& attribute) {
     return parts;
 }
 
+AttributeParts text_parts(const Hdf5Attribute& attribute, const NamedPlaces& places) {
+    Hdf5Encoder out;
+    for (std::size_t i = 0; i < attribute.texts.size(); ++i) {
+        const bool is_there = !places.heap.empty() && !attribute.texts[i].empty();
+        const HeapPlace at = is_there ? places.heap[i] : HeapPlace{};
+        out.number(attribute.texts[i].size(), 4).address(at.collection).number(at.index, 4);
+    }
+    return {text_type_bytes(), attribute.value.shape, out.take()};
+}
+
 AttributeParts list_parts(const Hdf5Attribute& attribute, const NamedPlaces& places) {
     AttributeParts parts{{}, {attribute.lists.size()}, {}};
     Hdf5Encoder out;
@@ -125,6 +135,12 @@ AttributeParts list_parts(const Hdf5Attribute& attribute, const NamedPlaces& pla
     parts.type = attribute.holds == Hdf5Attribute::Holds::uses ? use_type_bytes() : reference_type_bytes();
     if (attribute.holds == Hdf5Attribute::Holds::reference_lists) parts.type = reference_list_type_bytes();
     return parts;
+}
+
+AttributeParts attribute_parts(const Hdf5Attribute& attribute, const NamedPlaces& places) {
+    if (attribute.holds == Hdf5Attribute::Holds::values) return value_parts(attribute);
+    if (attribute.holds == Hdf5Attribute::Holds::texts) return text_parts(attribute, places);
+    return list_parts(attribute, places);
 }
 
 }  // namespace
@@ -175,8 +191,7 @@ std::vector<HeaderMessage> group_messages(std::span<const Hdf5Link> links, std::
 
 HeaderMessage attribute_message(const Hdf5Attribute& attribute, const NamedPlaces& places) {
     const std::string& name = attribute.value.name;
-    const AttributeParts parts =
-        attribute.holds == Hdf5Attribute::Holds::values ? value_parts(attribute) : list_parts(attribute, places);
+    const AttributeParts parts = attribute_parts(attribute, places);
     const std::vector<std::byte> space = dataspace_bytes(parts.shape, {});
     const bool is_plain = is_ascii(name);
     Hdf5Encoder out;

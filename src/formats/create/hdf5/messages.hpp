@@ -16,7 +16,7 @@ struct HeaderMessage {
     std::vector<std::byte> body{};
 };
 
-// Where a list of references lies: an object of a collection of the global heap.
+// Where a list of references, or a text, lies: an object of a collection of the global heap.
 struct HeapPlace {
     std::uint64_t collection = 0;
     std::uint32_t index = 0;
@@ -25,7 +25,7 @@ struct HeapPlace {
 // What messages name. Sizes of messages do not depend on it, so that a first pass may know none.
 struct NamedPlaces {
     std::span<const std::uint64_t> objects;  // address of each object of the tree
-    std::span<const HeapPlace> heap;         // of the lists of the attributes of this object, one behind the other
+    std::span<const HeapPlace> heap;  // of the lists and texts of the attributes of this object, one behind the other
 };
 
 HeaderMessage dataspace_message(const Hdf5Dataset& dataset);

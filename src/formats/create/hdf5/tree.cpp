@@ -38,16 +38,22 @@ void add_link(Hdf5Tree& tree, ObjectNumber group, Hdf5Link link) {
     links.push_back(std::move(link));
 }
 
-ObjectNumber add_object(Hdf5Tree& tree, const std::string& path, Hdf5Object object) {
+ObjectNumber add_group(Hdf5Tree& tree, const std::string& path) {
     if (tree.objects.empty()) tree.objects.push_back({.is_group = true});
     ObjectNumber group = 0;
-    std::size_t begin = path.starts_with('/') ? 1 : 0;
-    for (std::size_t slash = path.find('/', begin); slash != std::string::npos; slash = path.find('/', begin)) {
-        group = inner_group(tree, group, path.substr(begin, slash - begin));
-        begin = slash + 1;
+    for (std::size_t begin = path.starts_with('/') ? 1 : 0; begin < path.size();) {
+        const std::size_t end = std::min(path.find('/', begin), path.size());
+        group = inner_group(tree, group, path.substr(begin, end - begin));
+        begin = end + 1;
     }
+    return group;
+}
+
+ObjectNumber add_object(Hdf5Tree& tree, const std::string& path, Hdf5Object object) {
+    const std::size_t slash = path.rfind('/');
+    const ObjectNumber group = add_group(tree, slash == std::string::npos ? "" : path.substr(0, slash));
     const ObjectNumber made = tree.objects.size();
-    add_link(tree, group, {.name = path.substr(begin), .object = made});
+    add_link(tree, group, {.name = path.substr(slash == std::string::npos ? 0 : slash + 1), .object = made});
     tree.objects.push_back(std::move(object));
     return made;
 }

@@ -26,7 +26,8 @@ struct Hdf5Reference {
 
 struct Hdf5Attribute {
     enum class Holds : std::uint8_t {
-        values,           // numbers or text
+        values,           // numbers or text of fixed length
+        texts,            // text of any length, each as long as it is
         references,       // one object reference for each list, which is its first
         reference_lists,  // lists of object references, as DIMENSION_LIST
         uses,             // pairs of an object and its dimension, one for each list, as REFERENCE_LIST
@@ -34,6 +35,7 @@ struct Hdf5Attribute {
     NewAttribute value{};  // the name; type, shape and bytes of values
     Holds holds = Holds::values;
     std::vector<std::vector<Hdf5Reference>> lists{};
+    std::vector<std::string> texts{};  // UTF-8, as many as the shape of the value has elements
     TextPadding padding = TextPadding::null_terminated;
 };
 
@@ -73,6 +75,8 @@ struct Hdf5Tree {
     std::vector<ObjectNumber> growing{};
 };
 
+// The group of that path, made with those above it where they lack. An empty path: the root.
+ObjectNumber add_group(Hdf5Tree& tree, const std::string& path);
 // Adds an object and a link of the group to it. A name with slashes makes the groups that it names, where they lack.
 ObjectNumber add_object(Hdf5Tree& tree, const std::string& path, Hdf5Object object);
 // Throws Error{invalid_argument}: the group has a member of that name, or the name is none.

@@ -1,0 +1,152 @@
+// The functions of penstock_snapshot.h.
+#include "penstock/snapshot.hpp"
+
+#include <utility>
+
+#include "boundary.hpp"
+#include "formats/stored_dataset.hpp"
+#include "handles.hpp"
+#include "penstock_snapshot.h"
+#include "values.hpp"
+
+using penstock::c::copied;
+using penstock::c::free_handle;
+using penstock::c::give_handle;
+using penstock::c::give_text;
+using penstock::c::guarded;
+using penstock::c::opened;
+using penstock::c::refuse;
+using penstock::c::required;
+
+namespace {
+
+penstock::SnapshotOptions snapshot_options(const penstock_snapshot_options* given) {
+    const auto wanted = copied("penstock_snapshot_options", given);
+    penstock::SnapshotOptions options;
+    options.memory = penstock::c::checked_kind(wanted.memory);
+    options.durable = wanted.durable != 0;
+    options.replace = wanted.refuse_existing == 0;
+    options.transfer.path = penstock::c::path_named(wanted.path);
+    return options;
+}
+
+std::vector<std::uint64_t> lengths(const char* operation, const std::uint64_t* shape, std::uint64_t rank) {
+    if (rank > PENSTOCK_MOST_DIMENSIONS) {
+        refuse(operation, "the rank is " + std::to_string(rank), "use at most 16 dimensions");
+    }
+    if (rank == 0) return {};
+    required("the shape", shape);
+    return {shape, shape + rank};
+}
+
+penstock::SnapshotDataset snapshot_dataset(const penstock_snapshot_dataset* given) {
+    const auto wanted = copied("penstock_snapshot_dataset", &required("penstock_snapshot_dataset", given));
+    return {&required("the path of the dataset", wanted.path), &required("the type of the dataset", wanted.dtype),
+            lengths("add dataset", wanted.shape, wanted.rank)};
+}
+
+// How many values an array of that shape has, and room for them.
+std::uint64_t checked_count(const std::vector<std::uint64_t>& shape) {
+    constexpr std::uint64_t kMost = 65536;  // an attribute has no more bytes
+    std::uint64_t count = 1;
+    for (const std::uint64_t length : shape) {
+        if (length > kMost || count * length > kMost) {
+            refuse("set attribute", "its shape has more than 65536 values", "store it as a dataset");
+        }
+        count *= length;
+    }
+    return count;
+}
+
+penstock::SnapshotAttribute snapshot_attribute(const penstock_snapshot_attribute* given) {
+    const auto wanted = copied("penstock_snapshot_attribute", &required("penstock_snapshot_attribute", given));
+    penstock::SnapshotAttribute attribute;
+    attribute.name = &required("the name of the attribute", wanted.name);
+    attribute.shape = lengths("set attribute", wanted.shape, wanted.rank);
+    const std::uint64_t count = checked_count(attribute.shape);
+    if (wanted.dtype == nullptr) {
+        required("penstock_snapshot_attribute.texts, or dtype,", wanted.texts);
+        for (std::uint64_t i = 0; i < count; ++i) attribute.texts.emplace_back(&required("a text", wanted.texts[i]));
+        attribute.any_length = wanted.any_length != 0;
+        attribute.text_bytes = wanted.text_bytes;
+        return attribute;
+    }
+    attribute.dtype = wanted.dtype;
+    penstock::formats::ElementType type;
+    if (!penstock::formats::type_named(attribute.dtype, type) || count == 0) return attribute;
+    const auto* first = static_cast<const std::byte*>(
+        &required("penstock_snapshot_attribute.values", static_cast<const std::byte*>(wanted.values)));
+    attribute.values.assign(first, first + count * type.item_bytes);
+    return attribute;
+}
+
+std::vector<penstock::SnapshotField> snapshot_fields(const penstock_snapshot_field* given, std::uint64_t count) {
+    if (count != 0) required("the fields", given);
+    std::vector<penstock::SnapshotField> fields;
+    for (std::uint64_t i = 0; i < count; ++i) {
+        fields.push_back({&required("the dataset of a field", given[i].dataset), given[i].data, given[i].bytes});
+    }
+    return fields;
+}
+
+void give_facts(const penstock::SnapshotFacts& facts, penstock_snapshot_facts& out) {
+    out.file_bytes = facts.file_bytes;
+    out.data_bytes = facts.data_bytes;
+    out.layout_seconds = facts.layout_seconds;
+    out.write_seconds = facts.write_seconds;
+    if (out.evidence != nullptr) give_text(out.evidence, facts.evidence.to_json());
+}
+
+}  // namespace
+
+extern "C" {
+
+int penstock_snapshot_open(const penstock_context* context, const char* name, const penstock_snapshot_options* options,
+                           penstock_snapshot** snapshot, penstock_error* error) {
+    return guarded("open snapshot", error, [&] {
+        give_handle(snapshot, [&] {
+            return penstock::Snapshot(opened(context), &required("the file name", name), snapshot_options(options));
+        });
+    });
+}
+
+int penstock_snapshot_add_group(penstock_snapshot* snapshot, const char* path, penstock_error* error) {
+    return guarded("add group", error, [&] { opened(snapshot).add_group(&required("the path", path)); });
+}
+
+int penstock_snapshot_add_link(penstock_snapshot* snapshot, const char* path, const char* target,
+                               penstock_error* error) {
+    return guarded("add link", error,
+                   [&] { opened(snapshot).add_link(&required("the path", path), &required("the target", target)); });
+}
+
+int penstock_snapshot_add_dataset(penstock_snapshot* snapshot, const penstock_snapshot_dataset* dataset,
+                                  penstock_error* error) {
+    return guarded("add dataset", error, [&] { opened(snapshot).add_dataset(snapshot_dataset(dataset)); });
+}
+
+int penstock_snapshot_set_attribute(penstock_snapshot* snapshot, const char* path,
+                                    const penstock_snapshot_attribute* attribute, penstock_error* error) {
+    return guarded("set attribute", error,
+                   [&] { opened(snapshot).set_attribute(&required("the path", path), snapshot_attribute(attribute)); });
+}
+
+int penstock_snapshot_use_stream(penstock_snapshot* snapshot, void* stream, penstock_error* error) {
+    return guarded("use stream", error, [&] { opened(snapshot).use_stream(reinterpret_cast<std::uintptr_t>(stream)); });
+}
+
+int penstock_snapshot_write(penstock_snapshot* snapshot, const penstock_snapshot_field* fields, uint64_t count,
+                            penstock_snapshot_facts* facts, penstock_error* error) {
+    return guarded("write snapshot", error, [&] {
+        if (facts != nullptr) {
+            penstock::c::check_struct("penstock_snapshot_facts", facts,
+                                      {facts->struct_size, sizeof(penstock_snapshot_facts), facts->struct_size});
+        }
+        const penstock::SnapshotFacts told = opened(snapshot).write(snapshot_fields(fields, count));
+        if (facts != nullptr) give_facts(told, *facts);
+    });
+}
+
+void penstock_snapshot_free(penstock_snapshot* snapshot) { free_handle(snapshot); }
+
+}  // extern "C"

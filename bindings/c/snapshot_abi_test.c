@@ -1,0 +1,122 @@
+/* Snapshots through the C ABI: told, written by one call, and refused in words. Python compares the file with what h5py
+ * reads; here its size and its first bytes are looked at.
+ *
+ * Plain C11 with penstock.h only. See abi_check.h, which also explains --control.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include "abi_check.h"
+#include "penstock_snapshot.h"
+
+enum { COUNT = 1000 };
+static const uint64_t kShape[] = {COUNT, 3};
+
+static penstock_snapshot* made_snapshot(const penstock_context* context) {
+    penstock_error error = PENSTOCK_ERROR_INIT;
+    penstock_snapshot* snapshot = NULL;
+    penstock_snapshot_dataset dataset = PENSTOCK_SNAPSHOT_DATASET_INIT;
+    penstock_snapshot_attribute attribute = PENSTOCK_SNAPSHOT_ATTRIBUTE_INIT;
+    const uint64_t two = 2, counts[] = {COUNT, 0};
+    const char* code = "test";
+    if (!CHECK(penstock_snapshot_open(context, named("snapshot.hdf5"), NULL, &snapshot, &error) == PENSTOCK_OK)) {
+        fprintf(stderr, "  %s\n", error.message);
+        exit(1);
+    }
+    CHECK(penstock_snapshot_add_group(snapshot, "Header", NULL) == PENSTOCK_OK);
+    CHECK(penstock_snapshot_add_link(snapshot, "GasParticles", "/PartType0", NULL) == PENSTOCK_OK);
+    dataset.path = "PartType0/Coordinates";
+    dataset.dtype = "float64";
+    dataset.shape = kShape;
+    dataset.rank = 2;
+    CHECK(penstock_snapshot_add_dataset(snapshot, &dataset, NULL) == PENSTOCK_OK);
+    attribute.name = "NumPart_Total";
+    attribute.dtype = "uint64";
+    attribute.values = counts;
+    attribute.shape = &two;
+    attribute.rank = 1;
+    CHECK(penstock_snapshot_set_attribute(snapshot, "Header", &attribute, NULL) == PENSTOCK_OK);
+    attribute.name = "Code";
+    attribute.dtype = NULL;
+    attribute.rank = 0;
+    attribute.texts = &code;
+    CHECK(penstock_snapshot_set_attribute(snapshot, "/", &attribute, NULL) == PENSTOCK_OK);
+    return snapshot;
+}
+
+static void a_snapshot_is_written(void) {
+    penstock_context* context = made_context(0);
+    penstock_snapshot* snapshot = made_snapshot(context);
+    penstock_buffer* buffer = device_buffer(context, COUNT * 3 * sizeof(double));
+    penstock_snapshot_facts facts = PENSTOCK_SNAPSHOT_FACTS_INIT;
+    penstock_snapshot_field field = {"PartType0/Coordinates", NULL, COUNT * 3 * sizeof(double)};
+    char room[4096], first[8];
+    penstock_text evidence = {room, sizeof(room), 0};
+    FILE* file;
+    field.data = penstock_buffer_pointer(buffer);
+    facts.evidence = &evidence;
+    CHECK(penstock_snapshot_use_stream(snapshot, NULL, NULL) == PENSTOCK_OK);
+    CHECK(penstock_snapshot_write(snapshot, &field, 1, &facts, NULL) == PENSTOCK_OK);
+    CHECK(facts.data_bytes == field.bytes && facts.file_bytes > field.bytes && strstr(room, "\"path\"") != NULL);
+    file = fopen(named("snapshot.hdf5"), "rb");
+    CHECK(file != NULL && fread(first, 1, 8, file) == 8 && memcmp(first, "\x89HDF\r\n\x1a\n", 8) == 0);
+    CHECK(fseek(file, 0, SEEK_END) == 0 && (uint64_t)ftell(file) == facts.file_bytes && fclose(file) == 0);
+    CHECK(penstock_snapshot_write(snapshot, &field, 1, NULL, NULL) == PENSTOCK_INVALID_ARGUMENT);
+    penstock_snapshot_free(snapshot);
+    penstock_buffer_free(buffer);
+    penstock_context_destroy(context);
+}
+
+static void mistakes_are_refused(void) {
+    penstock_context* context = made_context(0);
+    penstock_snapshot* snapshot = made_snapshot(context);
+    penstock_snapshot* none = NULL;
+    penstock_snapshot_options options = PENSTOCK_SNAPSHOT_OPTIONS_INIT;
+    penstock_snapshot_dataset dataset = PENSTOCK_SNAPSHOT_DATASET_INIT;
+    penstock_snapshot_attribute attribute = PENSTOCK_SNAPSHOT_ATTRIBUTE_INIT;
+    penstock_snapshot_facts facts = PENSTOCK_SNAPSHOT_FACTS_INIT;
+    penstock_error error = PENSTOCK_ERROR_INIT;
+    double host[3] = {0, 0, 0};
+    const uint64_t huge[] = {UINT64_MAX, UINT64_MAX};
+    penstock_snapshot_field field = {"PartType0/Coordinates", NULL, COUNT * 3 * sizeof(double)};
+    field.data = host;
+    CHECK(penstock_snapshot_open(NULL, named("x"), NULL, &none, NULL) == PENSTOCK_INVALID_ARGUMENT && !none);
+    CHECK(penstock_snapshot_open(context, NULL, NULL, &none, NULL) == PENSTOCK_INVALID_ARGUMENT && !none);
+    options.memory = 17;
+    CHECK(penstock_snapshot_open(context, named("x"), &options, &none, NULL) == PENSTOCK_INVALID_ARGUMENT && !none);
+    options.memory = PENSTOCK_PINNED;
+    CHECK(penstock_snapshot_open(context, named("x"), &options, &none, NULL) == PENSTOCK_INVALID_ARGUMENT && !none);
+    CHECK(penstock_snapshot_add_group(snapshot, NULL, NULL) == PENSTOCK_INVALID_ARGUMENT);
+    CHECK(penstock_snapshot_add_group(NULL, "a", NULL) == PENSTOCK_INVALID_ARGUMENT);
+    CHECK(penstock_snapshot_add_link(snapshot, "a", NULL, NULL) == PENSTOCK_INVALID_ARGUMENT);
+    CHECK(penstock_snapshot_add_dataset(snapshot, NULL, NULL) == PENSTOCK_INVALID_ARGUMENT);
+    dataset.path = "x";
+    dataset.dtype = "float32";
+    dataset.rank = 17;
+    CHECK(penstock_snapshot_add_dataset(snapshot, &dataset, NULL) == PENSTOCK_INVALID_ARGUMENT);
+    dataset.rank = 1;
+    CHECK(penstock_snapshot_add_dataset(snapshot, &dataset, NULL) == PENSTOCK_INVALID_ARGUMENT);
+    attribute.name = "x";
+    CHECK(penstock_snapshot_set_attribute(snapshot, "/", &attribute, NULL) == PENSTOCK_INVALID_ARGUMENT);
+    attribute.dtype = "float64";
+    attribute.shape = huge;
+    attribute.rank = 2;
+    attribute.values = host;
+    CHECK(penstock_snapshot_set_attribute(snapshot, "/", &attribute, NULL) == PENSTOCK_INVALID_ARGUMENT);
+    CHECK(penstock_snapshot_write(snapshot, NULL, 1, NULL, NULL) == PENSTOCK_INVALID_ARGUMENT);
+    CHECK(penstock_snapshot_write(snapshot, &field, 1, NULL, &error) == PENSTOCK_INVALID_ARGUMENT);
+    CHECK(strstr(error.message, "PartType0/Coordinates") != NULL && strstr(error.message, "not device memory") != NULL);
+    facts.struct_size = 3;
+    CHECK(penstock_snapshot_write(snapshot, &field, 1, &facts, NULL) == PENSTOCK_INVALID_ARGUMENT);
+    penstock_snapshot_free(snapshot);
+    penstock_snapshot_free(NULL);
+    penstock_context_destroy(context);
+}
+
+static void all_tests(void) {
+    a_snapshot_is_written();
+    mistakes_are_refused();
+}
+
+int main(int count, char** arguments) {
+    static const char* const leaves[] = {"snapshot.hdf5", NULL};
+    return run_in_folder(count, arguments, all_tests, leaves);
+}

@@ -1,0 +1,142 @@
+// Snapshot: all fields of a model at one moment, written by one call to a new HDF5 file.
+//
+// A Snapshot is told first what the file holds: groups, links, attributes, and datasets with type and shape. write()
+// then takes a pointer for each dataset, to memory of the device or of the host. The layout is made without the data,
+// so all data move in one submission, each to its place. The file appears under its name, whole, when all is written;
+// until then, and after an error, a file that had the name stays as it was. h5py and all that stands on the HDF5
+// library read it.
+//
+//     penstock::Snapshot snapshot(context, "snapshot_042.hdf5");
+//     snapshot.add_group("Header");
+//     snapshot.set_attribute("Header", penstock::snapshot_scalar("Time", 0.5));
+//     snapshot.add_dataset({"PartType0/Coordinates", "float64", {count, 3}});
+//     snapshot.write({{"PartType0/Coordinates", coordinates, count * 3 * sizeof(double)}});
+//
+// One thread uses a Snapshot. A forked child must not use one of its parent: calls throw Error{unsupported}.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "penstock/context.hpp"
+
+namespace penstock {
+
+namespace snapshot {
+class SnapshotState;
+}
+
+// Text, or numbers. The shape tells one value (no lengths) from an array of one value (a length of 1): readers do too.
+struct SnapshotAttribute {
+    std::string name;
+    std::vector<std::uint64_t> shape{};  // of the values; empty: one value
+    std::string dtype{};                 // of numbers, e.g. "uint64", "bool"; empty: it is text
+    std::vector<std::byte> values{};     // numbers, in C order and in this machine's order of bytes
+    std::vector<std::string> texts{};    // UTF-8
+    bool any_length = false;             // text: each as long as it is; else all have one length
+    std::uint32_t text_bytes = 0;        // that length, filled up with zeros; 0: of the longest
+};
+
+struct SnapshotDataset {
+    std::string path;   // with its groups, e.g. "PartType0/Coordinates"; groups that lack are made
+    std::string dtype;  // e.g. "float32", "uint64", "bool"
+    std::vector<std::uint64_t> shape{};
+};
+
+// The elements of a dataset: one behind the other in C order.
+struct SnapshotField {
+    std::string dataset;
+    const void* data = nullptr;
+    std::uint64_t bytes = 0;
+};
+
+struct SnapshotOptions {
+    MemoryKind memory = MemoryKind::device;  // of all fields: device, or system for fields of the host
+    bool durable = false;                    // when write() returns, the file survives a power cut
+    bool replace = true;                     // an existing file of that name may be replaced
+    TransferOptions transfer{};              // how the data move
+};
+
+struct SnapshotFacts {
+    std::uint64_t file_bytes = 0;
+    std::uint64_t data_bytes = 0;  // of all fields
+    double layout_seconds = 0;     // until the place of each byte is known
+    double write_seconds = 0;      // from there until the file has its name
+    Evidence evidence;             // of the transfer of the data
+};
+
+class Snapshot {
+  public:
+    // Makes no file. Throws Error of options that make no sense.
+    Snapshot(const Context& context, std::string name, const SnapshotOptions& options = {});
+    ~Snapshot();
+    Snapshot(Snapshot&&) noexcept;
+    Snapshot& operator=(Snapshot&&) noexcept;
+
+    // The group and those above it, which may be there already.
+    void add_group(const std::string& path);
+    // A soft link: another name for `target`, a path from the root. Nothing needs to be there.
+    void add_link(const std::string& path, const std::string& target);
+    void add_dataset(const SnapshotDataset& dataset);
+    // `path`: a group or a dataset that was added; "/" is the file. The attribute replaces one of its name.
+    void set_attribute(const std::string& path, const SnapshotAttribute& attribute);
+
+    // Fields were made on this stream, a cudaStream_t as a number: its work comes first. 0, as at first: the default
+    // one.
+    void use_stream(std::uintptr_t stream);
+    // Each dataset once, in any order. The fields may change when it returns. Throws Error with the name of the
+    // dataset; then the file is not there, and a second call may follow. After it succeeded, every other call throws.
+    SnapshotFacts write(std::span<const SnapshotField> fields);
+    SnapshotFacts write(std::initializer_list<SnapshotField> fields) {
+        return write(std::span<const SnapshotField>(fields.begin(), fields.size()));
+    }
+
+  private:
+    std::unique_ptr<snapshot::SnapshotState> state_;
+};
+
+template <typename Number>
+constexpr const char* snapshot_dtype() {
+    static_assert(std::is_arithmetic_v<Number> && sizeof(Number) <= 8, "a snapshot has no such number");
+    if constexpr (std::is_same_v<Number, bool>) return "bool";
+    if constexpr (std::is_floating_point_v<Number>) return sizeof(Number) == 4 ? "float32" : "float64";
+    constexpr std::size_t kBytes = sizeof(Number);
+    if constexpr (std::is_signed_v<Number>) {
+        return kBytes == 1 ? "int8" : kBytes == 2 ? "int16" : kBytes == 4 ? "int32" : "int64";
+    } else {
+        return kBytes == 1 ? "uint8" : kBytes == 2 ? "uint16" : kBytes == 4 ? "uint32" : "uint64";
+    }
+}
+
+// One dimension, also of one number.
+template <typename Number>
+SnapshotAttribute snapshot_array(std::string name, std::span<const Number> numbers) {
+    const auto bytes = std::as_bytes(numbers);
+    return {std::move(name), {numbers.size()}, snapshot_dtype<Number>(), {bytes.begin(), bytes.end()}};
+}
+template <typename Number>
+SnapshotAttribute snapshot_array(std::string name, std::initializer_list<Number> numbers) {
+    return snapshot_array(std::move(name), std::span<const Number>(numbers.begin(), numbers.size()));
+}
+template <typename Number>
+SnapshotAttribute snapshot_scalar(std::string name, Number number) {
+    SnapshotAttribute made = snapshot_array(std::move(name), std::span<const Number>(&number, 1));
+    made.shape.clear();
+    return made;
+}
+// Text of fixed length.
+inline SnapshotAttribute snapshot_text(std::string name, std::string text) {
+    SnapshotAttribute made;
+    made.name = std::move(name);
+    made.texts = {std::move(text)};
+    return made;
+}
+
+}  // namespace penstock

@@ -1,0 +1,101 @@
+/* Snapshots from C: all fields of a model at one moment, written by one call to a new HDF5 file.
+ *
+ * A snapshot is told first what the file holds: groups, links, attributes, and datasets with type and shape.
+ * penstock_snapshot_write then takes a pointer for each dataset, to memory of the device or of the host, and moves all
+ * data in one submission. The file appears under its name, whole, when all is written; until then, and after an error,
+ * a file that had the name stays as it was. h5py and all that stands on the HDF5 library read it.
+ *
+ * The conventions of penstock.h hold, and one more: calls of one snapshot come from one thread.
+ */
+#ifndef PENSTOCK_SNAPSHOT_H
+#define PENSTOCK_SNAPSHOT_H
+
+#include "penstock.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct penstock_snapshot penstock_snapshot;
+
+typedef struct penstock_snapshot_options {
+    uint64_t struct_size;
+    const char* path;        /* of the data, as in penstock_request; null: the context's, else the policy's */
+    int32_t memory;          /* of all fields: PENSTOCK_DEVICE, or PENSTOCK_SYSTEM for fields of the host */
+    int32_t durable;         /* when write returns, the file survives a power cut */
+    int32_t refuse_existing; /* an existing file of that name is an error */
+    int32_t reserved;        /* zero */
+} penstock_snapshot_options;
+#define PENSTOCK_SNAPSHOT_OPTIONS_INIT \
+    { sizeof(penstock_snapshot_options), 0, 0, 0, 0, 0 }
+
+typedef struct penstock_snapshot_dataset {
+    uint64_t struct_size;
+    const char* path;      /* with its groups, e.g. "PartType0/Coordinates"; groups that lack are made */
+    const char* dtype;     /* e.g. "float32", "uint64", "bool" */
+    const uint64_t* shape; /* rank lengths, in C order */
+    uint64_t rank;
+} penstock_snapshot_dataset;
+#define PENSTOCK_SNAPSHOT_DATASET_INIT \
+    { sizeof(penstock_snapshot_dataset), 0, 0, 0, 0 }
+
+/* Text, or numbers. The rank tells one value (0) from an array of one value (1, and a length of 1): readers do too. */
+typedef struct penstock_snapshot_attribute {
+    uint64_t struct_size;
+    const char* name;
+    const char* dtype;        /* of numbers, e.g. "uint64", "bool"; null: it is text */
+    const void* values;       /* numbers, in C order */
+    const char* const* texts; /* UTF-8; one, or as many as the shape has */
+    const uint64_t* shape;    /* rank lengths */
+    uint32_t rank;
+    uint32_t text_bytes; /* the length that all texts have, filled up with zeros; 0: of the longest */
+    int32_t any_length;  /* each text is as long as it is, in the heap of the file */
+    int32_t reserved;    /* zero */
+} penstock_snapshot_attribute;
+#define PENSTOCK_SNAPSHOT_ATTRIBUTE_INIT \
+    { sizeof(penstock_snapshot_attribute), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* The elements of a dataset: one behind the other in C order. */
+typedef struct penstock_snapshot_field {
+    const char* dataset;
+    const void* data;
+    uint64_t bytes;
+} penstock_snapshot_field;
+
+typedef struct penstock_snapshot_facts {
+    uint64_t struct_size;
+    uint64_t file_bytes;
+    uint64_t data_bytes;     /* of all fields */
+    double layout_seconds;   /* until the place of each byte is known */
+    double write_seconds;    /* from there until the file has its name */
+    penstock_text* evidence; /* in; null, or where the evidence of the transfer goes as JSON */
+} penstock_snapshot_facts;
+#define PENSTOCK_SNAPSHOT_FACTS_INIT \
+    { sizeof(penstock_snapshot_facts), 0, 0, 0, 0, 0 }
+
+/* Makes no file. options may be null. Give back with penstock_snapshot_free. */
+int penstock_snapshot_open(const penstock_context* context, const char* name, const penstock_snapshot_options* options,
+                           penstock_snapshot** snapshot, penstock_error* error);
+/* The group and those above it, which may be there already. */
+int penstock_snapshot_add_group(penstock_snapshot* snapshot, const char* path, penstock_error* error);
+/* A soft link: another name for target, a path from the root. Nothing needs to be there. */
+int penstock_snapshot_add_link(penstock_snapshot* snapshot, const char* path, const char* target,
+                               penstock_error* error);
+int penstock_snapshot_add_dataset(penstock_snapshot* snapshot, const penstock_snapshot_dataset* dataset,
+                                  penstock_error* error);
+/* path: a group or a dataset that was added; "/" is the file. The attribute replaces one of its name. */
+int penstock_snapshot_set_attribute(penstock_snapshot* snapshot, const char* path,
+                                    const penstock_snapshot_attribute* attribute, penstock_error* error);
+/* Fields were made on this stream, a cudaStream_t: its work comes first. Null, as at first: the default one. */
+int penstock_snapshot_use_stream(penstock_snapshot* snapshot, void* stream, penstock_error* error);
+/* Each dataset once, in any order; count fields. facts may be null. After an error the file is not there, and a second
+ * call may follow. After a success every other call is refused. */
+int penstock_snapshot_write(penstock_snapshot* snapshot, const penstock_snapshot_field* fields, uint64_t count,
+                            penstock_snapshot_facts* facts, penstock_error* error);
+void penstock_snapshot_free(penstock_snapshot* snapshot);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* PENSTOCK_SNAPSHOT_H */

@@ -1,0 +1,23 @@
+// See penstock/snapshot.hpp: what a program calls, passed on to the state of the snapshot.
+#include "penstock/snapshot.hpp"
+
+#include "snapshot/snapshot_state.hpp"
+
+namespace penstock {
+
+Snapshot::Snapshot(const Context& context, std::string name, const SnapshotOptions& options)
+    : state_(std::make_unique<snapshot::SnapshotState>(context, std::move(name), options)) {}
+Snapshot::~Snapshot() = default;
+Snapshot::Snapshot(Snapshot&&) noexcept = default;
+Snapshot& Snapshot::operator=(Snapshot&&) noexcept = default;
+
+void Snapshot::add_group(const std::string& path) { state_->add_group(path); }
+void Snapshot::add_link(const std::string& path, const std::string& target) { state_->add_link(path, target); }
+void Snapshot::add_dataset(const SnapshotDataset& dataset) { state_->add_dataset(dataset); }
+void Snapshot::set_attribute(const std::string& path, const SnapshotAttribute& attribute) {
+    state_->set_attribute(path, attribute);
+}
+void Snapshot::use_stream(std::uintptr_t stream) { state_->use_stream(stream); }
+SnapshotFacts Snapshot::write(std::span<const SnapshotField> fields) { return state_->write(fields); }
+
+}  // namespace penstock

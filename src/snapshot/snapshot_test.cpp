@@ -1,0 +1,173 @@
+// Snapshots: what is told is in the file, the data lie where the layout says, and a refusal leaves no file. The Python
+// tests compare the file with what h5py reads.
+#include "penstock/snapshot.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "context/test_files.hpp"
+#include "penstock/context.hpp"
+
+namespace penstock {
+namespace {
+
+class SnapshotTest : public testing::TestWithParam<MemoryKind> {
+  protected:
+    SnapshotTest() : context_({.device = "host"}), name_(folder_.file("snapshot.hdf5")) {}
+
+    Snapshot made(SnapshotOptions options = {}) const {
+        options.memory = GetParam();
+        return {context_, name_, options};
+    }
+
+    Buffer numbers(std::size_t count) const {
+        std::vector<float> values(count);
+        std::iota(values.begin(), values.end(), 1.0F);
+        Buffer made = context_.allocate(count * sizeof(float), GetParam());
+        std::memcpy(made.data(), values.data(), made.bytes());
+        return made;
+    }
+
+    // One line that names the file, and all of `words`. Nothing is left in the folder that was not there.
+    template <typename Call>
+    void expect_refusal(const std::vector<std::string>& words, Call&& call,
+                        ErrorCode code = ErrorCode::invalid_argument) const {
+        const std::size_t before = folder_.entries();
+        try {
+            call();
+            ADD_FAILURE() << "not refused: " << words[0];
+        } catch (const Error& error) {
+            const std::string told = error.what();
+            for (const std::string& word : words) EXPECT_NE(told.find(word), std::string::npos) << told;
+            EXPECT_NE(told.find("snapshot.hdf5"), std::string::npos) << told;
+            EXPECT_EQ(told.find('\n'), std::string::npos) << told;
+            EXPECT_EQ(error.code(), code) << told;
+        }
+        EXPECT_EQ(folder_.entries(), before);
+    }
+
+    test::TempDirectory folder_;
+    Context context_;
+    std::string name_;
+};
+
+INSTANTIATE_TEST_SUITE_P(memory, SnapshotTest, testing::Values(MemoryKind::device, MemoryKind::system),
+                         [](const auto& one) { return std::string(to_string(one.param)); });
+
+TEST_P(SnapshotTest, all_fields_are_in_the_file_behind_its_metadata) {
+    const Buffer coordinates = numbers(3 * 100000), masses = numbers(7);
+    Snapshot snapshot = made({.durable = true});
+    snapshot.add_group("Header");
+    snapshot.add_dataset({"PartType0/Coordinates", "float32", {100000, 3}});
+    snapshot.add_dataset({"/PartType0/Masses", "float32", {7}});
+    snapshot.add_dataset({"PartType1/Masses", "float32", {0}});
+    snapshot.set_attribute("/Header", snapshot_scalar("Time", 0.25));
+    EXPECT_EQ(folder_.entries(), 0U);
+    const SnapshotFacts facts = snapshot.write({{"PartType1/Masses", nullptr, 0},
+                                                {"/PartType0/Coordinates", coordinates.data(), coordinates.bytes()},
+                                                {"PartType0/Masses", masses.data(), masses.bytes()}});
+    EXPECT_EQ(facts.data_bytes, coordinates.bytes() + masses.bytes());
+    EXPECT_EQ(facts.file_bytes, std::filesystem::file_size(name_));
+    std::uint64_t moved = 0;
+    for (const PathShare& one : facts.evidence.paths) moved += one.bytes;
+    EXPECT_EQ(moved, facts.data_bytes);
+    const std::vector<unsigned char> file = test::read_file(name_);
+    EXPECT_EQ(std::memcmp(file.data(), "\x89HDF\r\n\x1a\n", 8), 0);
+    const auto holds = [&](const Buffer& buffer) {
+        const std::string_view all(reinterpret_cast<const char*>(file.data()), file.size());
+        return all.find(std::string_view(static_cast<const char*>(buffer.data()), buffer.bytes())) != all.npos;
+    };
+    EXPECT_TRUE(holds(coordinates));
+    EXPECT_TRUE(holds(masses));
+    EXPECT_EQ(folder_.entries(), 1U);
+}
+
+TEST_P(SnapshotTest, wrong_definitions_are_refused_and_not_kept) {
+    Snapshot snapshot = made();
+    snapshot.add_dataset({"a/x", "float32", {2}});
+    expect_refusal({"'a/x' is added twice"}, [&] { snapshot.add_dataset({"/a/x", "float32", {2}}); });
+    expect_refusal({"two members x"}, [&] { snapshot.add_dataset({"a/x/y", "float32", {2}}); });
+    expect_refusal({"two members x"}, [&] { snapshot.add_link("a/x", "/b"); });
+    expect_refusal({"'a/z' has the type 'float31'"}, [&] { snapshot.add_dataset({"a/z", "float31", {2}}); });
+    expect_refusal({"leads nowhere"}, [&] { snapshot.add_link("a/z", ""); });
+    expect_refusal({"no group or dataset 'b'"}, [&] { snapshot.set_attribute("b", snapshot_scalar("n", 1)); });
+    SnapshotAttribute attribute = snapshot_scalar("n", 1);
+    attribute.shape = {2};
+    expect_refusal({"'n' of 'a' has 4 bytes", "take 8"}, [&] { snapshot.set_attribute("a", attribute); });
+    attribute = snapshot_text("t", "longer");
+    attribute.text_bytes = 3;
+    expect_refusal({"'t' of 'a' has a text of 6 bytes"}, [&] { snapshot.set_attribute("a", attribute); });
+    expect_refusal(
+        {"takes", "65528"}, [&] { snapshot.set_attribute("a", snapshot_text("long", std::string(70000, 'x'))); },
+        ErrorCode::unsupported);
+    const Buffer x = numbers(2);
+    snapshot.write({{"a/x", x.data(), x.bytes()}});
+    EXPECT_EQ(folder_.entries(), 1U);
+}
+
+TEST_P(SnapshotTest, wrong_fields_are_refused_and_leave_no_file) {
+    const Buffer x = numbers(4);
+    Snapshot snapshot = made();
+    snapshot.add_dataset({"a/x", "float32", {2, 2}});
+    snapshot.add_dataset({"a/y", "float32", {4}});
+    const SnapshotField good{"a/x", x.data(), 16}, other{"a/y", x.data(), 16};
+    expect_refusal({"'a/y' is not given"}, [&] { snapshot.write({good}); });
+    expect_refusal({"'a/x' is given twice"}, [&] { snapshot.write({good, other, good}); });
+    expect_refusal({"'a/z' was not added"}, [&] { snapshot.write({{"a/z", x.data(), 16}}); });
+    expect_refusal({"'a/x'", "12 bytes", "takes 16", "float32 (2, 2)"}, [&] {
+        snapshot.write({{"a/x", x.data(), 12}, other});
+    });
+    expect_refusal({"'a/x' is a null pointer"}, [&] { snapshot.write({{"a/x", nullptr, 16}, other}); });
+    if (GetParam() == MemoryKind::device) {
+        const std::vector<float> host(4);
+        expect_refusal({"'a/y'", "not device memory"}, [&] { snapshot.write({good, {"a/y", host.data(), 16}}); });
+    } else {
+        const Buffer device = context_.allocate(16);
+        expect_refusal({"'a/y'", "is device memory"}, [&] { snapshot.write({good, {"a/y", device.data(), 16}}); });
+    }
+    snapshot.write({good, other});
+    expect_refusal({"written already"}, [&] { snapshot.write({good, other}); });
+    expect_refusal({"written already"}, [&] { snapshot.add_group("b"); });
+}
+
+TEST_P(SnapshotTest, a_file_that_exists_stays_where_it_may_not_be_replaced) {
+    const Buffer x = numbers(1);
+    test::write_file(name_, test::stamped(100));
+    Snapshot snapshot = made({.replace = false});
+    snapshot.add_dataset({"x", "float32", {1}});
+    expect_refusal(
+        {"File exists"},
+        [&] {
+            snapshot.write({{"x", x.data(), 4}});
+        },
+        ErrorCode::io_error);
+    EXPECT_EQ(test::read_file(name_), test::stamped(100));
+    Snapshot replacing = made();
+    replacing.add_dataset({"x", "float32", {1}});
+    replacing.write({{"x", x.data(), 4}});
+    EXPECT_NE(test::read_file(name_), test::stamped(100));
+}
+
+// No disk has room for 2^43 bytes; the room is asked for before a byte of the field is read.
+TEST_P(SnapshotTest, a_full_disk_is_told_before_data_move) {
+    if (GetParam() == MemoryKind::device) GTEST_SKIP() << "no device has so much memory";
+    const std::vector<float> x(1);
+    Snapshot snapshot = made();
+    snapshot.add_dataset({"x", "float32", {std::uint64_t{1} << 41}});
+    test::write_file(name_, test::stamped(100));
+    expect_refusal(
+        {"No space left"},
+        [&] {
+            snapshot.write({{"x", x.data(), std::uint64_t{1} << 43}});
+        },
+        ErrorCode::no_space);
+    EXPECT_EQ(test::read_file(name_), test::stamped(100));
+}
+
+}  // namespace
+}  // namespace penstock
