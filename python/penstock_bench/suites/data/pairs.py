@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,33 +16,16 @@ import numpy as np
 
 import penstock
 from penstock_bench.engine.rounds import need
+from penstock_bench.suites.data import large
 from penstock_bench.suites.data.files import CHUNK_ROWS, NAME, ROW_BYTES, gzip_place, place, plain_place
+from penstock_bench.suites.data.pair import Call, Pair, row_of
 
 if TYPE_CHECKING:
     from penstock_bench.engine.run import Run
 
-Call = Callable[[int], np.ndarray]  # turn -> what was read
-_STRIDE = 37  # rows between two turns: no row is read twice in a row
-
-
-@dataclass(frozen=True)
-class Pair:
-    """`make`: both calls, ready; what they keep open goes on the stack."""
-
-    name: str
-    peer: str
-    make: Callable[[ExitStack], tuple[Call, Call]]
-    modules: tuple[str, ...] = ()
-    calls: int = 1  # for each one of the definition's, where a call is short
-    bytes: int = ROW_BYTES
-
 
 def pairs(run: Run) -> list[Pair]:
-    return [*_opening(run), *_rows(run), *_picked(run), *_gzip(run), *_whole(run)]
-
-
-def row_of(run: Run, turn: int) -> int:
-    return turn * _STRIDE % (run.bytes // ROW_BYTES)
+    return [*_opening(run), *_rows(run), *_picked(run), *_gzip(run), *_whole(run), *large.pairs(run)]
 
 
 # -- open a file, read one row, close it

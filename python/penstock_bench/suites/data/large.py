@@ -1,0 +1,178 @@
+"""What the suite `data` compares by the clock: large reads, many small ones in one call, and reads of a plain file.
+
+On a GPU the elements are to be in its memory, and the other way is what people do there today: h5py and a copy by CuPy,
+or KvikIO. Without one they are to be in the host's.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import penstock
+from penstock import Error
+from penstock_bench.engine.rounds import Absent, need
+from penstock_bench.suites.data.files import GZIP_LEVEL, NAME, ROW_BYTES, place, plain_place
+from penstock_bench.suites.data.pair import Call, Pair, row_of
+
+if TYPE_CHECKING:
+    from penstock_bench.engine.run import Run
+
+CHUNK_ITEMS = 1 << 18  # of float32: 1 MiB
+MANY, MANY_BYTES = 20_000, 2048  # rows of one call, and bytes of each
+Opened = Callable[[ExitStack], tuple[Call, Call]]
+
+
+def pairs(run: Run) -> Iterator[Pair]:
+    """Those of this machine."""
+    beside = "h5py" if run.emulated else "h5py and CuPy"
+    needs = ("h5py",) if run.emulated else ("h5py", "cupy")
+    whole, many = _mib(run) << 20, _many(run)
+    yield Pair("gzip and shuffle: all", beside, partial(_of_all, run, "auto"), needs, 0.02, whole, by_clock=True)
+    for decode, word in () if run.emulated else (("gpu", "nvCOMP"), ("host", "all cores")):
+        make = partial(_of_two, run, decode)
+        yield Pair("gzip and shuffle: all, auto", word, make, needs, 0.02, whole, by_clock=True)
+    name = f"{many} rows of 2 KiB at random"
+    yield Pair(name, beside, partial(_of_many, run), needs, 0.02, many * MANY_BYTES, by_clock=True)
+    if not run.emulated:
+        yield Pair("HDF5: a row to the GPU", beside, partial(_of_row, run), needs, 4, by_clock=True)
+    peer, module = ("os.preadv", "numpy") if run.emulated else ("KvikIO", "kvikio")
+    yield Pair("file.read: 4 KiB", peer, partial(_of_plain, run), (module,), 20, by_clock=True)
+
+
+def make(run: Run) -> None:
+    """The files that `files` does not make: chunks as stock HDF5 stores them, and rows of random numbers."""
+    need("h5py")
+    import h5py
+
+    options = {"chunks": (CHUNK_ITEMS,), "compression": "gzip", "compression_opts": GZIP_LEVEL, "shuffle": True}
+    with h5py.File(_packed(run), "w") as file, ThreadPoolExecutor(os.cpu_count()) as threads:
+        x = file.create_dataset(NAME, (_mib(run) * CHUNK_ITEMS,), "<f4", **options)
+        for number, raw in enumerate(threads.map(_stored, range(_mib(run)))):
+            x.id.write_direct_chunk((number * CHUNK_ITEMS,), raw)
+    rows = 3 * _many(run)
+    with h5py.File(_rows(run), "w") as file:
+        file[NAME] = np.random.default_rng(3).random((rows, MANY_BYTES // 4), dtype="f4")
+
+
+def _mib(run: Run) -> int:
+    return int(run.settings.get("large_mib", 1))
+
+
+def _many(run: Run) -> int:
+    return min(MANY, _mib(run) * 64)
+
+
+def _packed(run: Run) -> Path:
+    return run.workspace.directory / "packed.h5"
+
+
+def _rows(run: Run) -> Path:
+    return run.workspace.directory / "many.h5"
+
+
+def _stored(number: int) -> bytes:
+    """A chunk of smooth numbers, as fields of a simulation are."""
+    values = (np.sin(np.arange(CHUNK_ITEMS) / 500 + number) * 1000).astype("<f4")
+    return zlib.compress(np.ascontiguousarray(values.view(np.uint8).reshape(-1, 4).T), GZIP_LEVEL)
+
+
+def _theirs(run: Run, read: Callable[[int], np.ndarray]) -> Call:
+    """What is read lies where the run's device computes, and is there when the call returns."""
+    if run.emulated:
+        return read
+    import cupy
+
+    def read_and_copy(turn: int) -> Any:
+        found = cupy.asarray(read(turn))
+        cupy.cuda.get_current_stream().synchronize()
+        return found
+
+    return read_and_copy
+
+
+def _opened(run: Run, stack: ExitStack, path: Path, decode: str = "auto") -> tuple[Any, Any]:
+    import h5py
+
+    ours = stack.enter_context(penstock.open(path, context=run.context, decode=decode))
+    return ours[NAME], stack.enter_context(h5py.File(path, "r"))[NAME]
+
+
+def _of_all(run: Run, decode: str, stack: ExitStack) -> tuple[Call, Call]:
+    ours, theirs = _opened(run, stack, _packed(run), decode)
+    return lambda _: ours.read(), _theirs(run, lambda _: theirs[...])
+
+
+def _of_two(run: Run, decode: str, stack: ExitStack) -> tuple[Call, Call]:
+    """Our choice beside one that the caller makes."""
+    ours, _ = _opened(run, stack, _packed(run))
+    other, _ = _opened(run, stack, _packed(run), decode)
+
+    def fixed(_: int) -> Any:
+        try:
+            return other.read()
+        except Error as error:
+            if error.code != "unsupported":
+                raise
+            raise Absent(error.cause) from None
+
+    return lambda _: ours.read(), fixed
+
+
+def _of_many(run: Run, stack: ExitStack) -> tuple[Call, Call]:
+    """h5py takes ascending numbers: its users sort them, and put the rows in their order again."""
+    ours, theirs = _opened(run, stack, _rows(run))
+    random, count = np.random.default_rng(7), _many(run)
+    lists = [random.permutation(3 * count)[:count] for _ in range(4)]
+
+    def sorted_first(turn: int) -> np.ndarray:
+        rows, order = np.unique(lists[turn % 4], return_inverse=True)
+        return theirs[rows][order]
+
+    return lambda turn: ours[lists[turn % 4]], _theirs(run, sorted_first)
+
+
+def _of_row(run: Run, stack: ExitStack) -> tuple[Call, Call]:
+    """Into memory that is there."""
+    import cupy
+
+    ours, theirs = _opened(run, stack, place(run, "HDF5"))
+    out, other = (cupy.empty(ROW_BYTES // 4, "f4") for _ in range(2))
+
+    def copied(turn: int) -> Any:
+        other.set(theirs[row_of(run, turn)])
+        cupy.cuda.get_current_stream().synchronize()
+        return other
+
+    return lambda turn: ours.read(row_of(run, turn), out=out), copied
+
+
+def _of_plain(run: Run, stack: ExitStack) -> tuple[Call, Call]:
+    file = stack.enter_context(run.context.open(plain_place(run)))
+    if run.emulated:
+        memory, other = np.empty(ROW_BYTES, np.uint8), np.empty(ROW_BYTES, np.uint8)
+        descriptor = os.open(plain_place(run), os.O_RDONLY)
+        stack.callback(os.close, descriptor)
+        theirs = partial(_read_by, lambda offset: os.preadv(descriptor, [other], offset), other)
+    else:
+        import cupy
+        import kvikio
+
+        memory, other = (cupy.empty(ROW_BYTES, cupy.uint8) for _ in range(2))
+        kvik = stack.enter_context(kvikio.CuFile(str(plain_place(run)), "r"))
+        theirs = partial(_read_by, lambda offset: kvik.read(other, ROW_BYTES, offset), other)
+    ours = partial(_read_by, lambda offset: file.read(memory, offset), memory)
+    return (lambda turn: ours(row_of(run, turn))), (lambda turn: theirs(row_of(run, turn)))
+
+
+def _read_by(read: Callable[[int], object], memory: Any, row: int) -> Any:
+    read(row * ROW_BYTES)
+    return memory
