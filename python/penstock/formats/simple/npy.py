@@ -27,7 +27,8 @@ MAGIC = b"\x93NUMPY"
 _MOST_HEADER = 1 << 20  # bytes, nearly all of them padding
 _MOST_TEXT = 64 << 10  # characters without padding; NumPy itself stops at 10 000 for files it does not trust
 _MOST_RANK = 64
-_LONG = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|\b([0-9]+)L\b""")  # text, or an integer of Python 2
+# Text, or an integer of Python 2. Text without an end is a match too: else each of its quotes would look for an end.
+_LONG = re.compile(r"""('(?:[^'\\]|\\.)*'?|"(?:[^"\\]|\\.)*"?)|\b([0-9]+)L\b""", re.DOTALL)
 # As NumPy writes it, of elements that are plain numbers.
 _USUAL = re.compile(
     r"\{'descr': '([<>|=]?[biufc][0-9]{1,2})', 'fortran_order': (False|True), "
