@@ -62,6 +62,31 @@ typedef struct penstock_snapshot_field {
     uint64_t bytes;
 } penstock_snapshot_field;
 
+/* What a layout of a known code says of a snapshot besides its data. Units are those of the datasets. */
+typedef struct penstock_snapshot_preset {
+    uint64_t struct_size;
+    const char* layout;   /* "gadget4" or "swift" */
+    const char* run_name; /* these four may be null */
+    const char* system;   /* the machine */
+    const char* code_version;
+    const char* date;    /* SWIFT writes it as "12:31:00 2026-03-01 UTC" */
+    double time;         /* in the unit of time */
+    double scale_factor; /* 1 / (1 + redshift) */
+    double box_size[3];
+    double hubble_param; /* h: in 100 km/s/Mpc */
+    double omega_matter;
+    double omega_lambda;
+    double omega_baryon;
+    double unit_length_cm;
+    double unit_mass_g;
+    double unit_time_s;
+    double mass_table[7];    /* of each type whose particles have one mass; SWIFT: the mean at the begin */
+    int32_t is_cosmological; /* coordinates are comoving */
+    int32_t is_not_periodic;
+} penstock_snapshot_preset;
+#define PENSTOCK_SNAPSHOT_PRESET_INIT \
+    { sizeof(penstock_snapshot_preset), 0, 0, 0, 0, 0, 0, 1, {0}, 1, 0, 0, 0, 1, 1, 1, {0}, 0, 0 }
+
 typedef struct penstock_snapshot_facts {
     uint64_t struct_size;
     uint64_t file_bytes;
@@ -86,6 +111,11 @@ int penstock_snapshot_add_dataset(penstock_snapshot* snapshot, const penstock_sn
 /* path: a group or a dataset that was added; "/" is the file. The attribute replaces one of its name. */
 int penstock_snapshot_set_attribute(penstock_snapshot* snapshot, const char* path,
                                     const penstock_snapshot_attribute* attribute, penstock_error* error);
+/* All groups, links and attributes that the code writes: of the header, of units and of each dataset PartTypeN/NAME
+ * that was added before. Attributes that are set later replace them; those of quantities that are not known are the
+ * caller's. */
+int penstock_snapshot_use_preset(penstock_snapshot* snapshot, const penstock_snapshot_preset* preset,
+                                 penstock_error* error);
 /* Fields were made on this stream, a cudaStream_t: its work comes first. Null, as at first: the default one. */
 int penstock_snapshot_use_stream(penstock_snapshot* snapshot, void* stream, penstock_error* error);
 /* Each dataset once, in any order; count fields. facts may be null. After an error the file is not there, and a second

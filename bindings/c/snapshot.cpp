@@ -1,6 +1,8 @@
 // The functions of penstock_snapshot.h.
 #include "penstock/snapshot.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "boundary.hpp"
@@ -89,6 +91,32 @@ std::vector<penstock::SnapshotField> snapshot_fields(const penstock_snapshot_fie
     return fields;
 }
 
+std::string text_or_none(const char* text) { return text == nullptr ? "" : text; }
+
+penstock::SnapshotPreset snapshot_preset(const penstock_snapshot_preset* given) {
+    const auto wanted = copied("penstock_snapshot_preset", &required("penstock_snapshot_preset", given));
+    penstock::SnapshotPreset preset;
+    preset.layout = &required("the layout", wanted.layout);
+    preset.run_name = text_or_none(wanted.run_name);
+    preset.system = text_or_none(wanted.system);
+    preset.code_version = text_or_none(wanted.code_version);
+    preset.date = text_or_none(wanted.date);
+    preset.time = wanted.time;
+    preset.scale_factor = wanted.scale_factor;
+    std::copy(std::begin(wanted.box_size), std::end(wanted.box_size), preset.box_size.begin());
+    preset.hubble_param = wanted.hubble_param;
+    preset.omega_matter = wanted.omega_matter;
+    preset.omega_lambda = wanted.omega_lambda;
+    preset.omega_baryon = wanted.omega_baryon;
+    preset.unit_length_cm = wanted.unit_length_cm;
+    preset.unit_mass_g = wanted.unit_mass_g;
+    preset.unit_time_s = wanted.unit_time_s;
+    std::copy(std::begin(wanted.mass_table), std::end(wanted.mass_table), preset.mass_table.begin());
+    preset.is_cosmological = wanted.is_cosmological != 0;
+    preset.is_periodic = wanted.is_not_periodic == 0;
+    return preset;
+}
+
 void give_facts(const penstock::SnapshotFacts& facts, penstock_snapshot_facts& out) {
     out.file_bytes = facts.file_bytes;
     out.data_bytes = facts.data_bytes;
@@ -129,6 +157,11 @@ int penstock_snapshot_set_attribute(penstock_snapshot* snapshot, const char* pat
                                     const penstock_snapshot_attribute* attribute, penstock_error* error) {
     return guarded("set attribute", error,
                    [&] { opened(snapshot).set_attribute(&required("the path", path), snapshot_attribute(attribute)); });
+}
+
+int penstock_snapshot_use_preset(penstock_snapshot* snapshot, const penstock_snapshot_preset* preset,
+                                 penstock_error* error) {
+    return guarded("use preset", error, [&] { opened(snapshot).use_preset(snapshot_preset(preset)); });
 }
 
 int penstock_snapshot_use_stream(penstock_snapshot* snapshot, void* stream, penstock_error* error) {

@@ -22,7 +22,7 @@ static penstock_snapshot* made_snapshot(const penstock_context* context) {
         exit(1);
     }
     CHECK(penstock_snapshot_add_group(snapshot, "Header", NULL) == PENSTOCK_OK);
-    CHECK(penstock_snapshot_add_link(snapshot, "GasParticles", "/PartType0", NULL) == PENSTOCK_OK);
+    CHECK(penstock_snapshot_add_link(snapshot, "Gas", "/PartType0", NULL) == PENSTOCK_OK);
     dataset.path = "PartType0/Coordinates";
     dataset.dtype = "float64";
     dataset.shape = kShape;
@@ -53,6 +53,9 @@ static void a_snapshot_is_written(void) {
     FILE* file;
     field.data = penstock_buffer_pointer(buffer);
     facts.evidence = &evidence;
+    penstock_snapshot_preset preset = PENSTOCK_SNAPSHOT_PRESET_INIT;
+    preset.layout = "swift";
+    CHECK(penstock_snapshot_use_preset(snapshot, &preset, NULL) == PENSTOCK_OK);
     CHECK(penstock_snapshot_use_stream(snapshot, NULL, NULL) == PENSTOCK_OK);
     CHECK(penstock_snapshot_write(snapshot, &field, 1, &facts, NULL) == PENSTOCK_OK);
     CHECK(facts.data_bytes == field.bytes && facts.file_bytes > field.bytes && strstr(room, "\"path\"") != NULL);
@@ -73,6 +76,7 @@ static void mistakes_are_refused(void) {
     penstock_snapshot_dataset dataset = PENSTOCK_SNAPSHOT_DATASET_INIT;
     penstock_snapshot_attribute attribute = PENSTOCK_SNAPSHOT_ATTRIBUTE_INIT;
     penstock_snapshot_facts facts = PENSTOCK_SNAPSHOT_FACTS_INIT;
+    penstock_snapshot_preset preset = PENSTOCK_SNAPSHOT_PRESET_INIT;
     penstock_error error = PENSTOCK_ERROR_INIT;
     double host[3] = {0, 0, 0};
     const uint64_t huge[] = {UINT64_MAX, UINT64_MAX};
@@ -106,6 +110,11 @@ static void mistakes_are_refused(void) {
     CHECK(strstr(error.message, "PartType0/Coordinates") != NULL && strstr(error.message, "not device memory") != NULL);
     facts.struct_size = 3;
     CHECK(penstock_snapshot_write(snapshot, &field, 1, &facts, NULL) == PENSTOCK_INVALID_ARGUMENT);
+    CHECK(penstock_snapshot_use_preset(snapshot, NULL, NULL) == PENSTOCK_INVALID_ARGUMENT);
+    CHECK(penstock_snapshot_use_preset(snapshot, &preset, NULL) == PENSTOCK_INVALID_ARGUMENT);
+    preset.layout = "gadget5";
+    CHECK(penstock_snapshot_use_preset(snapshot, &preset, &error) == PENSTOCK_INVALID_ARGUMENT);
+    CHECK(strstr(error.message, "use one of gadget4, swift") != NULL);
     penstock_snapshot_free(snapshot);
     penstock_snapshot_free(NULL);
     penstock_context_destroy(context);

@@ -15,6 +15,7 @@
 // One thread uses a Snapshot. A forked child must not use one of its parent: calls throw Error{unsupported}.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -57,6 +58,28 @@ struct SnapshotField {
     std::uint64_t bytes = 0;
 };
 
+// What a layout of a known code says of a snapshot besides its data. Units are those of the datasets.
+struct SnapshotPreset {
+    std::string layout;            // "gadget4" or "swift"
+    double time = 0;               // in the unit of time
+    bool is_cosmological = false;  // coordinates are comoving
+    bool is_periodic = true;
+    double scale_factor = 1;  // 1 / (1 + redshift)
+    std::array<double, 3> box_size{};
+    double hubble_param = 1;  // h: in 100 km/s/Mpc
+    double omega_matter = 0;
+    double omega_lambda = 0;
+    double omega_baryon = 0;
+    double unit_length_cm = 1;
+    double unit_mass_g = 1;
+    double unit_time_s = 1;
+    std::array<double, 7> mass_table{};  // of each type whose particles have one mass; SWIFT: the mean at the begin
+    std::string run_name{};
+    std::string system{};  // the machine
+    std::string code_version{};
+    std::string date{};  // SWIFT writes it as "12:31:00 2026-03-01 UTC"
+};
+
 struct SnapshotOptions {
     MemoryKind memory = MemoryKind::device;  // of all fields: device, or system for fields of the host
     bool durable = false;                    // when write() returns, the file survives a power cut
@@ -87,6 +110,12 @@ class Snapshot {
     void add_dataset(const SnapshotDataset& dataset);
     // `path`: a group or a dataset that was added; "/" is the file. The attribute replaces one of its name.
     void set_attribute(const std::string& path, const SnapshotAttribute& attribute);
+
+    // All groups, links and attributes that the code writes: of the header, of units and of each dataset PartTypeN/NAME
+    // that was added before. Attributes that are set later replace them; those of quantities that are not known are the
+    // caller's. Throws Error of a layout that there is not, and of datasets of one type with other numbers of
+    // particles.
+    void use_preset(const SnapshotPreset& preset);
 
     // Fields were made on this stream, a cudaStream_t as a number: its work comes first. 0, as at first: the default
     // one.

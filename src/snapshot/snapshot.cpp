@@ -17,6 +17,7 @@ void Snapshot::add_dataset(const SnapshotDataset& dataset) { state_->add_dataset
 void Snapshot::set_attribute(const std::string& path, const SnapshotAttribute& attribute) {
     state_->set_attribute(path, attribute);
 }
+void Snapshot::use_preset(const SnapshotPreset& preset) { state_->use_preset(preset); }
 void Snapshot::use_stream(std::uintptr_t stream) { state_->use_stream(stream); }
 SnapshotFacts Snapshot::write(std::span<const SnapshotField> fields) { return state_->write(fields); }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "formats/create/file_sink.hpp"
@@ -156,6 +157,44 @@ void SnapshotState::set_attribute(const std::string& path, const SnapshotAttribu
     } else {
         all.push_back(std::move(made));
     }
+}
+
+// Those that have datasets PartTypeN/NAME, in the order of N.
+std::vector<ParticleGroup> SnapshotState::particle_groups() const {
+    constexpr std::string_view kPrefix = "PartType";
+    std::vector<ParticleGroup> groups;
+    for (const auto& [path, object] : datasets_) {
+        const std::size_t slash = path.find('/');
+        if (slash != kPrefix.size() + 1 || !path.starts_with(kPrefix) || path[slash - 1] < '0' || path[slash - 1] > '9')
+            continue;
+        const std::vector<std::uint64_t>& shape = tree_.objects[object].dataset.shape;
+        const auto type = static_cast<std::uint32_t>(path[slash - 1] - '0');
+        const bool is_new = groups.empty() || groups.back().type != type;
+        if (shape.empty() || (!is_new && groups.back().particles != shape[0])) {
+            throw refused("use preset",
+                          "dataset " + shown(path) + " has " + std::to_string(shape.empty() ? 0 : shape[0]) +
+                              " particles; the type has " + std::to_string(is_new ? 0 : groups.back().particles),
+                          "give all datasets of a type one first length");
+        }
+        if (is_new) groups.push_back({type, shape[0]});
+        groups.back().fields.push_back(path.substr(slash + 1));
+    }
+    return groups;
+}
+
+void SnapshotState::use_preset(const SnapshotPreset& preset) {
+    check_open("use preset");
+    const std::vector<ParticleGroup> groups = particle_groups();
+    const PresetParts parts = [&] {
+        try {
+            return preset_parts(preset, groups);
+        } catch (const Error& error) {
+            throw refused("use preset", error.info().cause, error.info().advice);
+        }
+    }();
+    for (const std::string& path : parts.groups) add_group(path);
+    for (const PresetParts::Linked& link : parts.links) add_link(link.path, link.target);
+    for (const PresetParts::Attributed& one : parts.attributes) set_attribute(one.path, one.attribute);
 }
 
 void SnapshotState::check_memory(const SnapshotField& field) const {

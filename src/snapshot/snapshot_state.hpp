@@ -14,6 +14,7 @@
 #include "formats/create/hdf5/layout.hpp"
 #include "formats/create/hdf5/tree.hpp"
 #include "penstock/snapshot.hpp"
+#include "snapshot/presets/presets.hpp"
 
 namespace penstock::snapshot {
 
@@ -25,6 +26,7 @@ class SnapshotState {
     void add_link(const std::string& path, const std::string& target);
     void add_dataset(const SnapshotDataset& dataset);
     void set_attribute(const std::string& path, const SnapshotAttribute& attribute);
+    void use_preset(const SnapshotPreset& preset);
     void use_stream(std::uintptr_t stream) noexcept { stream_ = stream; }
     SnapshotFacts write(std::span<const SnapshotField> fields);
 
@@ -37,6 +39,7 @@ class SnapshotState {
     void check_open(const char* operation) const;
     Error refused(const char* operation, std::string cause, std::string advice) const;
     formats::ObjectNumber object_at(const std::string& path) const;
+    std::vector<ParticleGroup> particle_groups() const;
     std::vector<CheckedField> checked(std::span<const SnapshotField> fields) const;
     void check_memory(const SnapshotField& field) const;
     Evidence move(const File& file, const formats::Hdf5Image& image, std::span<const CheckedField> parts) const;

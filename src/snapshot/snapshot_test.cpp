@@ -135,6 +135,19 @@ TEST_P(SnapshotTest, wrong_fields_are_refused_and_leave_no_file) {
     expect_refusal({"written already"}, [&] { snapshot.add_group("b"); });
 }
 
+TEST_P(SnapshotTest, presets_that_make_no_sense_are_refused) {
+    Snapshot snapshot = made();
+    snapshot.add_dataset({"PartType7/Masses", "float32", {5}});
+    expect_refusal({"no layout 'gadget5'", "gadget4, swift"}, [&] { snapshot.use_preset({.layout = "gadget5"}); });
+    expect_refusal({"swift has no PartType7"}, [&] { snapshot.use_preset({.layout = "swift"}); });
+    SnapshotPreset preset{.layout = "gadget4"};
+    preset.unit_mass_g = 0;
+    expect_refusal({"unit_mass_g is 0"}, [&] { snapshot.use_preset(preset); });
+    snapshot.add_dataset({"PartType7/Velocities", "float32", {6, 3}});
+    expect_refusal({"'PartType7/Velocities' has 6 particles", "has 5"},
+                   [&] { snapshot.use_preset({.layout = "gadget4"}); });
+}
+
 TEST_P(SnapshotTest, a_file_that_exists_stays_where_it_may_not_be_replaced) {
     const Buffer x = numbers(1);
     test::write_file(name_, test::stamped(100));
