@@ -341,7 +341,8 @@ def wrong_texts(mutations: list[Mutation], tree: Path) -> int:
 
 def compiled(packages: Path) -> list[Path]:
     """The compiled files of the packages in a folder: their modules, and libpenstock."""
-    places = ("penstock/_*.so", "penstock/hmatrix/_*.so", "penstock_bench/_*.so", "penstock/lib/libpenstock.so.0")
+    folders = ("penstock", "penstock/flow", "penstock/hmatrix", "penstock_bench")
+    places = (*(f"{folder}/_*.so" for folder in folders), "penstock/lib/libpenstock.so.0")
     return sorted(path for place in places for path in packages.glob(place))
 
 

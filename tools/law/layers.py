@@ -77,6 +77,7 @@ LAYERS_OF_PYTHON = {
         "penstock.xarray.*",
         "penstock.zarr_store",
     ],
+    "flow": ["penstock.flow", "penstock.flow.*"],
     "hmatrix": ["penstock.hmatrix", "penstock.hmatrix.*"],
     "face": ["penstock"],
     "calibration": ["penstock.calibration", "penstock.calibration.*"],

@@ -21,6 +21,7 @@ LIBRARIES = {  # folder: the library its types belong to
     "include/": "penstock",
     "src/": "penstock",
     "bindings/": "bindings",
+    "apps/flow/": "flow",
     "apps/hmatrix/": "hmatrix",
     "python/penstock/": "python",
     "python/penstock_bench/": "python_bench",
