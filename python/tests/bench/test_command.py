@@ -219,6 +219,7 @@ def test_suites_that_come_with_penstock_load_and_are_listed(penstock: Run) -> No
         "io-size",
         "multiplicity",
         "report",
+        "simulation",
     ]
     listed = penstock("bench", "--list", "--json").json["suites"]
     assert [one["name"] for one in listed] == list(definitions.known())

@@ -1,0 +1,54 @@
+"""What the suite `simulation` promises: A1 to A3 of histories. They are promises for a GPU, which computes while the
+cores of the host write; on a host alone both share the cores.
+
+A1: the model stands still for 2 ms a step at most, computes at most 1 % slower, and ends at most 1.3 writes of a step
+later than without output. A2: where writing takes longer than computing, the rate is 0.95 of the engine's own. A3:
+output takes at most a third of what netCDF-C in the step takes.
+"""
+
+from __future__ import annotations
+
+from penstock_bench.engine.promises import Check, Medians, Rows, judged
+from penstock_bench.suites.simulation.measure import ENGINE, KIND
+from penstock_bench.suites.simulation.ways import CLASSIC, NETCDF4, NOTHING, USUAL_CLASSIC, USUAL_NETCDF4
+
+BESIDE = {NETCDF4: USUAL_NETCDF4, CLASSIC: USUAL_CLASSIC}
+
+
+def checks(rows: Rows) -> list[Check]:
+    medians = Medians(rows, KIND)
+    return judged(rows, [one for way in BESIDE for one in _of_way(medians, way)])
+
+
+def slower_percent(medians: Medians, way: str) -> float | None:
+    """How much longer the model computes than without output."""
+    alone, beside = medians.field(NOTHING, "compute_ms"), medians.field(way, "compute_ms")
+    return 100 * (beside / alone - 1) if alone and beside else None
+
+
+def added_seconds(medians: Medians, way: str) -> float | None:
+    """How much later the run ends than without output."""
+    alone, all_of_it = medians.field(NOTHING, "seconds"), medians.field(way, "seconds")
+    return None if alone is None or all_of_it is None else all_of_it - alone
+
+
+def writes_late(medians: Medians, way: str) -> float | None:
+    """The same, in writes of one step by the engine."""
+    added, write_ms = added_seconds(medians, way), medians.field(ENGINE, "step_write_ms")
+    return None if added is None or not write_ms else added * 1e3 / write_ms
+
+
+def _of_way(medians: Medians, way: str) -> list[Check]:
+    write_ms, compute_ms = medians.field(ENGINE, "step_write_ms"), medians.field(NOTHING, "compute_ms")
+    found = [Check(f"A1, {way}: stall of a step", medians.field(way, "stall_ms"), 2, False, " ms", "gpu")]
+    found.append(Check(f"A1, {way}: the model computes slower by", slower_percent(medians, way), 1, False, " %", "gpu"))
+    if write_ms and compute_ms and write_ms > compute_ms:
+        rate = medians.ratio(way, ENGINE)
+        found.append(Check(f"A2, {way}: rate / the engine's own", rate, 0.95, only="gpu"))
+    else:
+        late = writes_late(medians, way)
+        found.append(Check(f"A1, {way}: writes of a step that the run ends later", late, 1.3, False, only="gpu"))
+    ours, theirs = added_seconds(medians, way), added_seconds(medians, BESIDE[way])
+    times = theirs / max(ours, 1e-9) if ours is not None and theirs is not None else None
+    found.append(Check(f"A3, {way}: time that output adds, {BESIDE[way]} / ours", times, 3, only="gpu"))
+    return found

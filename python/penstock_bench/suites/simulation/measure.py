@@ -1,0 +1,84 @@
+"""The suite `simulation`: what writing costs a model that runs, each way in turn in one run.
+
+A step is the model's time steps, then the output. Each is timed by itself: `compute_ms` is the first, `stall_ms` the
+calls of the second without waits for a slot, which are `wait_ms`. The seconds of a trial end when the files are closed.
+"""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import time
+from functools import partial
+
+from penstock_bench.engine.results import Stopwatch
+from penstock_bench.engine.rounds import Probe, Sample, run_rounds
+from penstock_bench.engine.run import Run
+from penstock_bench.suites.simulation.model import FlowRun, expect, made
+from penstock_bench.suites.simulation.ways import WAYS, check
+
+KIND = "simulation"
+ENGINE = "the engine alone"  # writes as many bytes from the same memory, and nothing else
+
+
+def run_suite(run: Run) -> None:
+    run.step(0, 0, "making the model")
+    case = made(run)
+    run.step(0, 0, "running it for the values that files must have")
+    expect(case)
+    probes = [Probe(way, partial(measure, case, way)) for way in WAYS]
+    run_rounds(run, [*probes, Probe(ENGINE, partial(engine, case))])
+
+
+def measure(case: FlowRun, way: str, _round: int = 0) -> Sample:
+    """One run of the model that writes this way. What it wrote is compared with the model, and removed."""
+    folder = case.run.workspace.directory / "output"
+    folder.mkdir()
+    try:
+        case.model.restart()
+        computed, put = [], []
+        with Stopwatch() as watch:
+            writing = WAYS[way](case, folder)
+            for step in range(case.steps):
+                began = time.perf_counter()
+                case.advance()
+                ready = time.perf_counter()
+                writing.put(step)
+                computed.append((ready - began) * 1e3)
+                put.append((time.perf_counter() - ready) * 1e3)
+            waited = writing.wait_seconds() * 1e3 / case.steps
+            closing = time.perf_counter()
+            writing.close()
+            closed = time.perf_counter() - closing
+        bytes = check(writing)
+    finally:
+        shutil.rmtree(folder)
+    return {
+        "bytes": bytes,
+        "seconds": watch.seconds,
+        "steps": case.steps,
+        "substeps": case.substeps,
+        "step_bytes": case.bytes // case.steps,
+        "compute_ms": statistics.median(computed),
+        "stall_ms": max(0.0, statistics.mean(put) - waited),
+        "median_stall_ms": statistics.median(put),
+        "wait_ms": waited,
+        "close_s": closed,
+        **watch.cpu(),
+    }
+
+
+def engine(case: FlowRun, _round: int = 0) -> Sample:
+    """The engine's own rate: steps of the same bytes from memory of the device into a new file, one after the other."""
+    path = case.run.workspace.directory / "engine.bin"
+    step_bytes = case.bytes // case.steps
+    memory = case.run.memory(step_bytes)
+    try:
+        with Stopwatch() as watch, case.run.context.create(path) as file:
+            for step in range(case.steps):
+                file.write(memory, step * step_bytes)
+        assert path.stat().st_size == case.steps * step_bytes
+    finally:
+        path.unlink(missing_ok=True)
+    each = {"steps": case.steps, "step_bytes": step_bytes, "step_write_ms": watch.seconds * 1e3 / case.steps}
+    return {"bytes": case.steps * step_bytes, "seconds": watch.seconds, **each, **watch.cpu()}
