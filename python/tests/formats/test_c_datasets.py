@@ -196,6 +196,52 @@ def test_zarr_reads_the_same(tmp_path: Path, compression: str | None) -> None:
     _same(tmp_path / "a.zarr", arrays)
 
 
+def _sharded(folder: Path, array: np.ndarray, location: str, compressors: Any) -> Path:
+    """By zarr-python: shards of 2 x 2 chunks, some of which are not stored."""
+    zarr = pytest.importorskip("zarr")
+    codecs = zarr.codecs
+    index = [codecs.BytesCodec(endian="big" if location == "start" else "little"), codecs.Crc32cCodec()]
+    sharding = codecs.ShardingCodec(
+        chunk_shape=(3, 4), codecs=[codecs.BytesCodec(), *compressors], index_codecs=index, index_location=location
+    )
+    made = zarr.create_array(
+        folder / "a.zarr/x", shape=array.shape, dtype=array.dtype, chunks=(6, 8), serializer=sharding, compressors=None
+    )
+    made[:7] = array[:7]  # the chunks of rows 9 and later are not there
+    (folder / "a.zarr/zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}')
+    return folder / "a.zarr"
+
+
+@pytest.mark.parametrize("location", ["start", "end"])
+@pytest.mark.parametrize("packed", [True, False])
+def test_shards_read_the_same(tmp_path: Path, location: str, packed: bool) -> None:
+    zarr = pytest.importorskip("zarr")
+    array = np.random.default_rng(2).integers(0, 1000, (14, 21), dtype="int32")
+    array[7:] = 0
+    _same(_sharded(tmp_path, array, location, [zarr.codecs.ZstdCodec()] if packed else []), {"x": array})
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda raw: raw[:-1] + bytes([raw[-1] ^ 1]), "checksum of the shard's index"),
+        (lambda raw: raw[:40], "its index alone has 68"),
+        (lambda raw: raw[100:], "the shard ends at"),
+    ],
+)
+def test_a_damaged_shard_is_refused(tmp_path: Path, spoil: Any, words: str) -> None:
+    array = np.arange(14 * 21, dtype="int32").reshape(14, 21) + 1
+    datasets = CDatasets(LIBRARY, _sharded(tmp_path, array, "end", []))
+    shard = tmp_path / "a.zarr/x/c/0/0"
+    try:
+        np.testing.assert_array_equal(datasets.read("x", array.dtype)[:6], array[:6])
+        shard.write_bytes(spoil(shard.read_bytes()))
+        with pytest.raises(CError, match=words):
+            datasets.read("x", array.dtype)
+    finally:
+        datasets.close()
+
+
 @pytest.mark.parametrize("free", [40, 14])
 @pytest.mark.parametrize("compression", [None, "gzip"])
 def test_many_chunk_files_are_read_with_few_descriptors(tmp_path: Path, compression: str | None, free: int) -> None:

@@ -11,6 +11,8 @@
 namespace penstock::formats {
 namespace {
 
+constexpr std::size_t kMostChunks = 4096;  // of one read
+
 // A part's elements in C order without gaps.
 data::Strides dense_strides(const data::SelectedPart& part, std::uint64_t item_bytes) {
     data::Strides strides{};
@@ -50,13 +52,16 @@ void DecodedReader::add(const data::SelectedPart& part, const ChunkPlace& place)
     std::uint64_t bytes = dataset_.grid.item_bytes;
     for (std::size_t axis = 0; axis < part.dimensions; ++axis) bytes *= part.grid[axis].extent;
     const Streams& full = streams_[filling_];
-    const bool is_full = !full.parts.empty() &&
-                         (most_chunks_.is_full(full.parts.size()) || full.stored_bytes + place.bytes > kScratchBytes ||
-                          full.element_bytes + bytes > kScratchBytes);
+    const bool is_full =
+        !full.parts.empty() &&
+        (full.parts.size() >= kMostChunks || most_files_.is_full(full.files.size()) ||
+         full.stored_bytes + place.bytes > kScratchBytes || full.element_bytes + bytes > kScratchBytes);
     if (is_full) turn();
     Streams& streams = streams_[filling_];
-    streams.parts.push_back({part, place.file, place.bytes, streams.stored_bytes, streams.element_bytes, bytes});
-    streams.files.push_back(file_.file_of(place));
+    const bool is_same = !streams.parts.empty() && streams.parts.back().file == place.file;
+    if (!is_same) streams.files.push_back(file_.file_of(place));
+    streams.parts.push_back({part, place.file, streams.files.size() - 1, place.offset_bytes, place.bytes,
+                             streams.stored_bytes, streams.element_bytes, bytes});
     streams.stored_bytes += (place.bytes + 15) / 16 * 16;
     streams.element_bytes += (bytes + 15) / 16 * 16;
 }
@@ -80,11 +85,10 @@ void DecodedReader::start(Streams& streams) {
             file_.context().allocate(std::max<std::uint64_t>(16, streams.stored_bytes), MemoryKind::system);
     }
     std::vector<Range> ranges;
-    for (std::size_t i = 0; i < streams.parts.size(); ++i) {
-        const EncodedPart& part = streams.parts[i];
+    for (const EncodedPart& part : streams.parts) {
         if (part.stored_bytes == 0) continue;
-        ranges.push_back({&streams.files[i], 0, static_cast<std::byte*>(streams.memory->data()) + part.in_streams,
-                          part.stored_bytes});
+        ranges.push_back({&streams.files[part.in_files], part.offset_bytes,
+                          static_cast<std::byte*>(streams.memory->data()) + part.in_streams, part.stored_bytes});
     }
     if (ranges.empty()) throw cut_short({streams.parts.front().file, dataset_.name}, "the chunk has no bytes");
     streams.transfer = file_.context().start(Direction::read, ranges, MemoryKind::system, options_);

@@ -33,7 +33,8 @@ class DecodedReader {
     struct EncodedPart {
         data::SelectedPart part;
         std::string file;
-        std::uint64_t stored_bytes = 0, in_streams = 0, in_scratch = 0, element_bytes = 0;
+        std::size_t in_files = 0;  // the number of the file among those of the streams
+        std::uint64_t offset_bytes = 0, stored_bytes = 0, in_streams = 0, in_scratch = 0, element_bytes = 0;
     };
     struct Streams {
         std::vector<EncodedPart> parts;
@@ -52,7 +53,7 @@ class DecodedReader {
     const StoredDataset& dataset_;
     MemoryView memory_;
     TransferOptions options_;
-    FilesOfBatch most_chunks_;  // each may be a file
+    FilesOfBatch most_files_{};
     data::Pipeline pipeline_;
     std::array<Streams, 2> streams_{};
     std::size_t filling_ = 0;

@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::int64_t kMostZarrItem = std::int64_t{1} << 20;
 constexpr std::size_t kMostCodecs = 32;
+constexpr std::string_view kSharding = "sharding_indexed";
+constexpr std::int64_t kMostOfShard = std::int64_t{1} << 40;  // chunks
 constexpr std::string_view kPackers[] = {"gzip", "zlib",   "zstd",       "lz4",    "blosc",
                                          "bz2",  "crc32c", "fletcher32", "shuffle"};
 
@@ -130,7 +132,7 @@ Chain chain_of(const Value& codecs, std::size_t dimensions) {
     bool has_bytes = false;
     for (const Value& one : *list) {
         const Extension codec = extension(one, "a codec");
-        if (codec.name == "sharding_indexed") throw NotDone{"its chunks share files (sharding)"};
+        if (codec.name == kSharding) throw NotDone{"its shards hold shards"};
         if (codec.name == "transpose" || codec.name == "bytes") {
             if (has_bytes) throw BadDocument{"codec " + shown(codec.name) + " comes behind the one that makes bytes"};
             if (codec.name == "transpose") {
@@ -153,6 +155,56 @@ Chain chain_of(const Value& codecs, std::size_t dimensions) {
     }
     if (!has_bytes) throw BadDocument{"no codec makes bytes of the array"};
     return chain;
+}
+
+// What the array's chunk files are made by, where they are shards.
+std::optional<Value> shards_of(const Value& codecs) {
+    const List* list = codecs.list();
+    if (list == nullptr) return std::nullopt;
+    for (const Value& one : *list) {
+        const Extension codec = extension(one, "a codec");
+        if (codec.name != kSharding) continue;
+        if (list->size() != 1) throw NotDone{"its shards are turned or packed as a whole"};
+        return codec.configuration;
+    }
+    return std::nullopt;
+}
+
+void take_index_codecs(Sharding& sharding, const Value& codecs) {
+    const List* list = codecs.list();
+    if (list == nullptr || list->empty() || list->size() > 2) throw BadDocument{"index_codecs is no short list"};
+    const Extension bytes = extension(list->front(), "a codec of the index");
+    const Value* endian = bytes.configuration.member("endian");
+    const std::string text = endian != nullptr && endian->text() != nullptr ? *endian->text() : "little";
+    if (bytes.name != "bytes" || (text != "little" && text != "big"))
+        throw NotDone{"the index of its shards is packed"};
+    sharding.is_index_big_endian = text == "big";
+    sharding.is_index_summed = list->size() == 2;
+    if (list->size() == 2 && extension(list->back(), "a codec of the index").name != "crc32c") {
+        throw NotDone{"the index of its shards is packed"};
+    }
+}
+
+// `chunk_shape`: that of the shards, and then that of the chunks in them.
+Sharding sharding_of(const Value& configuration, std::vector<std::int64_t>& chunk_shape) {
+    Sharding sharding;
+    const std::vector<std::int64_t> inner = sizes(member(configuration, "chunk_shape"), "the shape in shards", 1);
+    if (inner.size() != chunk_shape.size()) throw BadDocument{"its chunks have other dimensions than its shards"};
+    if (inner.empty()) throw NotDone{"its shards have no dimensions"};
+    std::int64_t all = 1;
+    for (std::size_t axis = 0; axis < inner.size(); ++axis) {
+        if (chunk_shape[axis] % inner[axis] != 0) throw BadDocument{"its shards hold no whole number of chunks"};
+        sharding.chunks.push_back(chunk_shape[axis] / inner[axis]);
+        if (sharding.chunks.back() > kMostOfShard / all) throw BadDocument{"its shards are larger than any file"};
+        all *= sharding.chunks.back();
+    }
+    const Value* location = configuration.member("index_location");
+    const std::string text = location != nullptr && location->text() != nullptr ? *location->text() : "end";
+    if (text != "start" && text != "end") throw BadDocument{"index_location is " + shown(text)};
+    sharding.is_index_first = text == "start";
+    take_index_codecs(sharding, member(configuration, "index_codecs"));
+    chunk_shape = inner;
+    return sharding;
 }
 
 void lay_out(StoredDataset& dataset, const Chain& chain) {
@@ -253,7 +305,10 @@ ZarrArray parse_zarr3(const Subject& subject, const Value& document) {
         dataset.grid.chunk_shape = chunks_of(member(grid.configuration, "chunk_shape"), dataset.grid.shape.size());
         array.keys = keys_of(member(document, "chunk_key_encoding"));
         dataset.type = type_of(member(document, "data_type"));
-        const Chain chain = chain_of(member(document, "codecs"), dataset.grid.shape.size());
+        const Value& codecs = member(document, "codecs");
+        const std::optional<Value> shards = shards_of(codecs);
+        if (shards) array.sharding = sharding_of(*shards, dataset.grid.chunk_shape);
+        const Chain chain = chain_of(shards ? member(*shards, "codecs") : codecs, dataset.grid.shape.size());
         if (!chain.big_endian && dataset.type.word_bytes > 1)
             throw BadDocument{"codec 'bytes' does not say the order of bytes"};
         dataset.type = stored_in(dataset.type, chain.big_endian.value_or(false));

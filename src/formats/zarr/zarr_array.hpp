@@ -12,6 +12,7 @@
 #include "formats/faults.hpp"
 #include "formats/json/value.hpp"
 #include "formats/stored_dataset.hpp"
+#include "formats/zarr/shards.hpp"
 
 namespace penstock::formats {
 
@@ -25,7 +26,8 @@ struct ChunkKeys {
 
 struct ZarrArray {
     StoredDataset dataset{};
-    ChunkKeys keys{};
+    ChunkKeys keys{};  // of chunk files
+    Sharding sharding{};
 };
 
 ZarrArray parse_zarr3(const Subject& subject, const Value& document);

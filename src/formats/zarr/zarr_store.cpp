@@ -86,8 +86,9 @@ class ZarrStore final : public Container {
     StoredDataset dataset(const std::string& name) const override { return array_of(name).dataset; }
 
     std::optional<ChunkPlace> place(const StoredDataset& dataset, std::span<const std::int64_t> cell) const override {
-        const std::string at = folder(dataset.name), leaf = array_of(dataset.name).keys.path(cell),
-                          path = at + "/" + leaf;
+        const ZarrArray array = array_of(dataset.name);
+        const InShard in_shard(array.sharding, cell);
+        const std::string at = folder(dataset.name), leaf = array.keys.path(in_shard.shard), path = at + "/" + leaf;
         std::error_code error;
         const fs::file_status status = fs::status(path, error);
         if (status.type() == fs::file_type::not_found) {
@@ -98,12 +99,31 @@ class ZarrStore final : public Container {
         if (error) refuse_system(path, error);
         if (!fs::is_regular_file(status))
             throw damaged({path, dataset.name}, "it has the name of a chunk and is no file");
-        const std::uintmax_t bytes = fs::file_size(path, error);
-        if (error) refuse_system(path, error);
-        return ChunkPlace{path, 0, bytes, is_behind_link(at, leaf)};
+        std::optional<ChunkPlace> place;
+        if (array.sharding.shares_files()) {
+            place = indexes_.place({path, dataset.name}, array.sharding, in_shard.chunk);
+        } else {
+            place = ChunkPlace{path, 0, fs::file_size(path, error)};
+            if (error) refuse_system(path, error);
+        }
+        if (place) place->is_behind_link = is_behind_link(at, leaf);
+        return place;
     }
 
   private:
+    // A chunk's shard, and its number there, in C order; the chunk itself where it shares its file with no other.
+    struct InShard {
+        InShard(const Sharding& sharding, std::span<const std::int64_t> cell) : shard(cell.begin(), cell.end()) {
+            for (std::size_t axis = 0; axis < sharding.chunks.size(); ++axis) {
+                const std::int64_t extent = sharding.chunks[axis];
+                chunk = chunk * static_cast<std::uint64_t>(extent) + static_cast<std::uint64_t>(cell[axis] % extent);
+                shard[axis] = cell[axis] / extent;
+            }
+        }
+        std::vector<std::int64_t> shard;
+        std::uint64_t chunk = 0;
+    };
+
     std::string folder(const std::string& name) const { return name.empty() ? root_ : root_ + "/" + name; }
 
     static bool is_behind_link(std::string path, const std::string& leaf) {
@@ -169,6 +189,7 @@ class ZarrStore final : public Container {
     }
 
     std::string root_;
+    mutable ShardIndexes indexes_;
     mutable std::mutex mutex_;
     mutable std::map<std::string, ZarrArray> arrays_;  // that were asked for; guarded by mutex_
 };

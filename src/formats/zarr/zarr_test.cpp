@@ -305,8 +305,16 @@ TEST_F(Zarr, documents_that_are_wrong_or_not_done_are_told) {
     EXPECT_NE(open().container().dataset("data").refusal.find("lzma"), std::string::npos);
     write("data/zarr.json", document(R"({"name":"bytes"})"));
     EXPECT_EQ(code_of_open(), ErrorCode::io_error) << "no order of bytes";
-    write("data/zarr.json", document(R"({"name":"sharding_indexed","configuration":{}})"));
+    const std::string shards = R"({"name":"sharding_indexed","configuration":{"chunk_shape":[1,3],"codecs":[)";
+    const std::string bytes = R"({"name":"bytes","configuration":{"endian":"little"}})";
+    write("data/zarr.json", document(shards + R"({"name":"sharding_indexed"}],"index_codecs":[)" + bytes + "]}}"));
     EXPECT_NE(open().container().dataset("data").refusal.find("Python"), std::string::npos);
+    write("data/zarr.json", document(shards + bytes + R"(],"index_codecs":[{"name":"gzip"}]}})"));
+    EXPECT_NE(open().container().dataset("data").refusal.find("index"), std::string::npos);
+    write("data/zarr.json", document(R"({"name":"sharding_indexed","configuration":{}})"));
+    EXPECT_EQ(code_of_open(), ErrorCode::io_error) << "no shape of chunks";
+    write("data/zarr.json", document(R"({"name":"sharding_indexed","configuration":{"chunk_shape":[2,2]}})"));
+    EXPECT_EQ(code_of_open(), ErrorCode::io_error) << "no whole number of chunks in a shard";
     std::filesystem::remove(directory_.file("zarr.json"));
     EXPECT_THROW(open(), Error);
 }
