@@ -40,9 +40,16 @@ typedef struct penstock_history_options {
     int32_t refuse_existing; /* an existing file of that name is an error */
     uint32_t process;        /* the number of this process among those that write the file */
     uint32_t processes;      /* 0: one */
+    /* "gzip", also called "deflate", "zstd" or "lz4", in "netcdf4" and "hdf5"; null: "none". The thread of the history
+     * compresses, on the cores of the host. */
+    const char* compression;
+    uint32_t compression_level; /* gzip 1 to 9, zstd 1 to 22; 0: 4 and 3 */
+    int32_t no_shuffle;         /* bytes of an element stay together */
+    uint32_t encode_threads;    /* that compress a step; 0: one for each CPU of this process */
+    int32_t reserved;           /* zero */
 } penstock_history_options;
 #define PENSTOCK_HISTORY_OPTIONS_INIT \
-    { sizeof(penstock_history_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+    { sizeof(penstock_history_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* A field with a value for each step. Each list has `rank` entries, in C order of the memory: the last is of the
  * nearest elements. The time is no dimension of it: the file has it as its first one. */
@@ -61,11 +68,15 @@ typedef struct penstock_history_variable {
     const uint64_t* start;              /* where the box of this process begins there; null without global_shape */
     uint32_t rank;                      /* at most 6 */
     int32_t statistic;
-    uint32_t keep_bits; /* of the mantissa, for files that compress well; 0: all */
-    int32_t reserved;   /* zero */
+    uint32_t keep_bits;          /* of the mantissa, for files that compress well; 0: all */
+    int32_t reserved;            /* zero */
+    const char* compression;     /* as in the options; null: the compression, level and shuffle of these */
+    const uint64_t* chunk_shape; /* of compressed chunks; null: layers of the nearest dimensions, 1 MiB at most */
+    uint32_t compression_level;  /* of `compression` */
+    int32_t no_shuffle;          /* of `compression` */
 } penstock_history_variable;
 #define PENSTOCK_HISTORY_VARIABLE_INIT \
-    { sizeof(penstock_history_variable), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+    { sizeof(penstock_history_variable), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Values that do not change: coordinates, heights, masks. They are in the file from its first moment on. */
 typedef struct penstock_history_constant {
@@ -97,15 +108,17 @@ typedef struct penstock_history_facts {
     uint64_t steps_ended;
     uint64_t steps_written;   /* whose data, of this process, are in the file */
     uint64_t steps_published; /* that readers see */
-    uint64_t step_bytes;      /* of one step in the file */
+    uint64_t step_bytes;      /* of one step in the file, where nothing is compressed */
     uint64_t slot_bytes;      /* of all slots */
     double put_seconds;       /* in put and end_step, without waits */
     double wait_seconds;      /* for a free slot: the file is slower than the model */
     double write_seconds;     /* in the thread, from a packed slot to a step that readers see */
     penstock_text* evidence;  /* in; null, or where the evidence of the last step goes as JSON */
+    uint64_t stored_bytes;    /* of all steps that were written, as the file has them */
+    double encode_seconds;    /* of write_seconds, for the compression */
 } penstock_history_facts;
 #define PENSTOCK_HISTORY_FACTS_INIT \
-    { sizeof(penstock_history_facts), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+    { sizeof(penstock_history_facts), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* The file appears at the first put, whole and without steps. options may be null. Give back with
  * penstock_history_close or penstock_history_abandon. */

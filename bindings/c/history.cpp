@@ -1,6 +1,7 @@
 // The functions of penstock_history.h.
 #include "penstock/history.hpp"
 
+#include <cstddef>
 #include <limits>
 #include <utility>
 
@@ -20,10 +21,16 @@ using penstock::c::required;
 
 namespace {
 
+// Sizes of structs that callers compiled before there was compression.
+constexpr std::uint64_t kFirstOptions = 72, kFirstVariable = 112, kFirstFacts = 80;
+static_assert(offsetof(penstock_history_options, compression) == kFirstOptions);
+static_assert(offsetof(penstock_history_variable, compression) == kFirstVariable);
+static_assert(offsetof(penstock_history_facts, stored_bytes) == kFirstFacts);
+
 std::string text_or(const char* given, const char* otherwise) { return given == nullptr ? otherwise : given; }
 
 penstock::HistoryOptions history_options(const penstock_history_options* given) {
-    const auto wanted = copied("penstock_history_options", given);
+    const auto wanted = copied<penstock_history_options, kFirstOptions>("penstock_history_options", given);
     penstock::HistoryOptions options;
     options.format = text_or(wanted.format, "cdf5");
     options.time_units = text_or(wanted.time_units, "");
@@ -36,6 +43,8 @@ penstock::HistoryOptions history_options(const penstock_history_options* given) 
     options.replace = wanted.refuse_existing == 0;
     options.process = wanted.process;
     options.processes = wanted.processes == 0 ? 1 : wanted.processes;
+    options.compression = {text_or(wanted.compression, "none"), wanted.compression_level, wanted.no_shuffle == 0};
+    options.encode_threads = wanted.encode_threads;
     return options;
 }
 
@@ -67,7 +76,8 @@ penstock::HistoryStatistic checked_statistic(std::int32_t statistic) {
 }
 
 penstock::HistoryVariable history_variable(const penstock_history_variable* given) {
-    const auto wanted = copied("penstock_history_variable", &required("penstock_history_variable", given));
+    const auto wanted = copied<penstock_history_variable, kFirstVariable>(
+        "penstock_history_variable", &required("penstock_history_variable", given));
     const std::uint64_t rank = checked_rank(wanted.rank);
     penstock::HistoryVariable variable;
     variable.name = &required("the name of the variable", wanted.name);
@@ -87,6 +97,11 @@ penstock::HistoryVariable history_variable(const penstock_history_variable* give
     variable.start = list<std::uint64_t>("start", wanted.start, rank);
     variable.statistic = checked_statistic(wanted.statistic);
     variable.keep_bits = wanted.keep_bits;
+    variable.chunk_shape = list<std::uint64_t>("chunk_shape", wanted.chunk_shape, rank);
+    if (wanted.compression != nullptr) {
+        variable.compression.emplace(
+            penstock::HistoryCompression{wanted.compression, wanted.compression_level, wanted.no_shuffle == 0});
+    }
     return variable;
 }
 
@@ -127,6 +142,10 @@ void give(const penstock::HistoryFacts& facts, penstock_history_facts& out) {
     out.put_seconds = facts.put_seconds;
     out.wait_seconds = facts.wait_seconds;
     out.write_seconds = facts.write_seconds;
+    if (out.struct_size >= sizeof out) {
+        out.stored_bytes = facts.stored_bytes;
+        out.encode_seconds = facts.encode_seconds;
+    }
     if (out.evidence != nullptr) give_text(out.evidence, facts.last.to_json());
 }
 
@@ -190,8 +209,7 @@ int penstock_history_wait(penstock_history* history, penstock_error* error) {
 int penstock_history_describe(const penstock_history* history, penstock_history_facts* facts, penstock_error* error) {
     return guarded("describe history", error, [&] {
         penstock_history_facts& out = required("penstock_history_facts", facts);
-        penstock::c::check_struct("penstock_history_facts", facts,
-                                  {out.struct_size, sizeof(penstock_history_facts), out.struct_size});
+        penstock::c::check_struct("penstock_history_facts", facts, {out.struct_size, kFirstFacts, out.struct_size});
         give(opened(history).facts(), out);
     });
 }

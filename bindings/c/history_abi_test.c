@@ -123,6 +123,10 @@ static void mistakes_are_refused(void) {
     options.format = NULL;
     options.memory = 7;
     CHECK(penstock_history_open(context, named("wrong.nc"), &options, &none, NULL) == PENSTOCK_INVALID_ARGUMENT);
+    options.memory = PENSTOCK_DEVICE;
+    options.compression = "rar";
+    CHECK(penstock_history_open(context, named("wrong.nc"), &options, &none, &error) == PENSTOCK_INVALID_ARGUMENT);
+    CHECK(strstr(error.message, "gzip") != NULL);
     options.struct_size = 8;
     CHECK(penstock_history_open(context, named("wrong.nc"), &options, &none, NULL) == PENSTOCK_INVALID_ARGUMENT);
     CHECK(penstock_history_define(history, NULL, NULL) == PENSTOCK_INVALID_ARGUMENT);
@@ -149,8 +153,60 @@ static void mistakes_are_refused(void) {
     penstock_context_destroy(context);
 }
 
+static void compressed_steps_are_written(void) {
+    penstock_context* context = made_context(0);
+    penstock_history* history = NULL;
+    penstock_buffer* field = device_buffer(context, ROWS * COLUMNS * sizeof(double));
+    penstock_history_options options = PENSTOCK_HISTORY_OPTIONS_INIT;
+    penstock_history_variable variable = temperature();
+    penstock_history_facts facts = PENSTOCK_HISTORY_FACTS_INIT;
+    const uint64_t chunk_shape[] = {2, COLUMNS};
+    options.format = "netcdf4";
+    options.compression = "deflate";
+    options.compression_level = 1;
+    options.encode_threads = 1;
+    CHECK(penstock_history_open(context, named("history.nc"), &options, &history, NULL) == PENSTOCK_OK);
+    variable.chunk_shape = chunk_shape;
+    CHECK(penstock_history_define(history, &variable, NULL) == PENSTOCK_OK);
+    put_step(context, history, field, 1);
+    CHECK(penstock_history_end_step(history, 0, NULL) == PENSTOCK_OK);
+    CHECK(penstock_history_wait(history, NULL) == PENSTOCK_OK);
+    CHECK(penstock_history_describe(history, &facts, NULL) == PENSTOCK_OK);
+    CHECK(facts.stored_bytes > 8 && facts.encode_seconds > 0);
+    CHECK(penstock_history_close(history, NULL) == PENSTOCK_OK);
+    penstock_buffer_free(field);
+    penstock_context_destroy(context);
+}
+
+/* The structs as they were before compression: what lies behind them is neither read nor written. */
+static void structs_of_older_programs_are_taken(void) {
+    penstock_context* context = made_context(0);
+    penstock_history* history = NULL;
+    penstock_history_options options = PENSTOCK_HISTORY_OPTIONS_INIT;
+    penstock_history_variable variable = temperature();
+    penstock_history_facts facts = PENSTOCK_HISTORY_FACTS_INIT;
+    options.struct_size = 72;
+    options.compression = "none of these";
+    options.reserved = 1;
+    CHECK(penstock_history_open(context, named("history.nc"), &options, &history, NULL) == PENSTOCK_OK);
+    variable.struct_size = 112;
+    variable.compression = "none of these";
+    CHECK(penstock_history_define(history, &variable, NULL) == PENSTOCK_OK);
+    facts.struct_size = 80;
+    facts.stored_bytes = 7;
+    facts.encode_seconds = 7;
+    CHECK(penstock_history_describe(history, &facts, NULL) == PENSTOCK_OK);
+    CHECK(facts.stored_bytes == 7 && facts.encode_seconds == 7);
+    facts.struct_size = 72;
+    CHECK(penstock_history_describe(history, &facts, NULL) == PENSTOCK_INVALID_ARGUMENT);
+    CHECK(penstock_history_close(history, NULL) == PENSTOCK_OK);
+    penstock_context_destroy(context);
+}
+
 static void tests(void) {
     steps_are_read_back();
+    compressed_steps_are_written();
+    structs_of_older_programs_are_taken();
     mistakes_are_refused();
 }
 

@@ -12,18 +12,22 @@ module penstock_history
   end enum
 
   type, bind(c) :: penstock_history_options
-    integer(c_int64_t) :: struct_size = 72
+    integer(c_int64_t) :: struct_size = 96
     type(c_ptr) :: format = c_null_ptr, time_units = c_null_ptr, calendar = c_null_ptr, path = c_null_ptr
     real(c_double) :: start_time = 0
     integer(c_int32_t) :: slots = 0, memory = 0, durable = 0, refuse_existing = 0, process = 0, processes = 0
+    type(c_ptr) :: compression = c_null_ptr
+    integer(c_int32_t) :: compression_level = 0, no_shuffle = 0, encode_threads = 0, reserved = 0
   end type
 
   type, bind(c) :: penstock_history_variable
-    integer(c_int64_t) :: struct_size = 112
+    integer(c_int64_t) :: struct_size = 136
     type(c_ptr) :: name = c_null_ptr, dtype = c_null_ptr, source_dtype = c_null_ptr, dimensions = c_null_ptr
     type(c_ptr) :: shape = c_null_ptr, halo_low = c_null_ptr, halo_high = c_null_ptr, strides_bytes = c_null_ptr
     type(c_ptr) :: file_dimensions = c_null_ptr, global_shape = c_null_ptr, start = c_null_ptr
     integer(c_int32_t) :: rank = 0, statistic = 0, keep_bits = 0, reserved = 0
+    type(c_ptr) :: compression = c_null_ptr, chunk_shape = c_null_ptr
+    integer(c_int32_t) :: compression_level = 0, no_shuffle = 0
   end type
 
   type, bind(c) :: penstock_history_constant
@@ -40,10 +44,12 @@ module penstock_history
   end type
 
   type, bind(c) :: penstock_history_facts
-    integer(c_int64_t) :: struct_size = 80
+    integer(c_int64_t) :: struct_size = 96
     integer(c_int64_t) :: steps_ended = 0, steps_written = 0, steps_published = 0, step_bytes = 0, slot_bytes = 0
     real(c_double) :: put_seconds = 0, wait_seconds = 0, write_seconds = 0
     type(c_ptr) :: evidence = c_null_ptr
+    integer(c_int64_t) :: stored_bytes = 0
+    real(c_double) :: encode_seconds = 0
   end type
 
   interface
@@ -136,19 +142,21 @@ contains
 
   ! penstock_history_define of a field as its Fortran array is declared: the nearest dimension first. The array in
   ! memory has `halo` more elements on both sides of each dimension than `shape`, which is what is written.
+  ! `compression`: of this field, "gzip", "zstd", "lz4" or "none"; without it, that of the history. `chunk_shape`: of
+  ! its chunks.
   ! Of several processes, each gives its box: `shape` elements from `start` on, counted from 1, of `global_shape`.
   integer(c_int) function penstock_history_field(history, name, dimensions, shape, halo, dtype, source_dtype, &
-      statistic, keep_bits, global_shape, start, error) result(code)
+      statistic, keep_bits, global_shape, start, error, compression, compression_level, chunk_shape) result(code)
     type(c_ptr), intent(in) :: history
     character(len=*), intent(in) :: name, dimensions(:)
     integer(c_int64_t), intent(in) :: shape(:)
-    integer(c_int64_t), intent(in), optional :: halo(:), global_shape(:), start(:)
-    character(len=*), intent(in), optional :: dtype, source_dtype
-    integer(c_int), intent(in), optional :: statistic, keep_bits
+    integer(c_int64_t), intent(in), optional :: halo(:), global_shape(:), start(:), chunk_shape(:)
+    character(len=*), intent(in), optional :: dtype, source_dtype, compression
+    integer(c_int), intent(in), optional :: statistic, keep_bits, compression_level
     type(penstock_error), intent(inout), optional :: error
     type(penstock_history_variable) :: variable
-    integer(c_int64_t), target :: numbers(penstock_most_dimensions, 4)
-    character(kind=c_char, len=:), allocatable, target :: names, own_name, own_dtype, own_source
+    integer(c_int64_t), target :: numbers(penstock_most_dimensions, 5)
+    character(kind=c_char, len=:), allocatable, target :: names, own_name, own_dtype, own_source, own_compression
     type(c_ptr), target :: pointers(penstock_most_dimensions)
     integer(c_int64_t) :: rank
     integer :: i, most, room, first
@@ -169,6 +177,12 @@ contains
     variable%halo_high = variable%halo_low
     if (present(global_shape)) call turned(global_shape, numbers(:, 3), 0_c_int64_t, variable%global_shape, rank)
     if (present(start)) call turned(start, numbers(:, 4), -1_c_int64_t, variable%start, rank)
+    if (present(compression)) then
+      own_compression = penstock_name(compression)
+      variable%compression = c_loc(own_compression)
+    end if
+    if (present(compression_level)) variable%compression_level = int(compression_level, c_int32_t)
+    if (present(chunk_shape)) call turned(chunk_shape, numbers(:, 5), 0_c_int64_t, variable%chunk_shape, rank)
     if (size(dimensions) /= size(shape)) rank = -1
     most = min(size(dimensions), penstock_most_dimensions)
     room = len(dimensions) + 1

@@ -13,6 +13,7 @@ program penstock_test
   call a_handle_of_another_kind_is_refused()
   call boxes_have_the_dimensions_of_fortran_arrays()
   call a_history_has_the_dimensions_of_fortran_arrays()
+  call fields_of_a_history_are_compressed()
   if (failures > 0) stop 1
 
 contains
@@ -206,6 +207,40 @@ contains
     integer(c_int64_t) :: bytes
     context = host_context()
     call check(penstock_file_size(context, bytes) == penstock_invalid_argument, 'a context is no file')
+    call penstock_context_destroy(context)
+  end subroutine
+  ! Layers of one element along the last dimension are the chunks.
+  subroutine fields_of_a_history_are_compressed()
+    character(len=*), parameter :: name = 'penstock_test.history.nc'
+    type(c_ptr) :: context, history
+    type(penstock_history_options) :: options
+    type(penstock_history_facts) :: facts
+    type(penstock_error) :: error
+    real(c_float), target :: field(50, 40)
+    character(kind=c_char, len=:), allocatable, target :: format, compression
+    context = host_context()
+    format = penstock_name('netcdf4')
+    compression = penstock_name('gzip')
+    options%memory = penstock_system
+    options%format = c_loc(format)
+    options%compression = c_loc(compression)
+    call check(penstock_history_open(context, penstock_name(name), options, history, error) == penstock_ok, 'opens')
+    call check(penstock_history_field(history, 'T', ['x', 'y'], [50_c_int64_t, 40_c_int64_t], &
+               chunk_shape=[50_c_int64_t, 1_c_int64_t], error=error) == penstock_ok, 'T is defined')
+    call check(penstock_history_field(history, 'U', ['x', 'y'], [50_c_int64_t, 40_c_int64_t], compression='rar', &
+               error=error) == penstock_invalid_argument, 'there is no such compression')
+    call check(penstock_history_field(history, 'U', ['x', 'y'], [50_c_int64_t, 40_c_int64_t], compression='gzip', &
+               compression_level=9, error=error) == penstock_ok, 'U is defined')
+    field = 2.5
+    field(1, 1) = 7
+    call check(penstock_history_put(history, penstock_name('T'), c_loc(field), error) == penstock_ok, 'T is put')
+    call check(penstock_history_put(history, penstock_name('U'), c_loc(field), error) == penstock_ok, 'U is put')
+    call check(penstock_history_end_step(history, 0d0, error) == penstock_ok, 'ends')
+    call check(penstock_history_wait(history, error) == penstock_ok, 'is written')
+    call check(penstock_history_describe(history, facts, error) == penstock_ok, 'is described')
+    call check(facts%step_bytes == 8 + 16000 .and. facts%stored_bytes < 4000, 'it is small')
+    call check(facts%encode_seconds > 0, 'it was compressed')
+    call check(penstock_history_close(history, error) == penstock_ok, 'closes')
     call penstock_context_destroy(context)
   end subroutine
   ! Three steps of a field of 4 by 3 with a halo of 2 and 1, in double precision, which the file has in single.

@@ -23,6 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -45,6 +46,14 @@ struct HistoryAttribute {
     std::vector<double> numbers{};  // one or more
 };
 
+// How the data of a step become smaller, in files of netCDF-4 and HDF5. The thread of the history compresses, on the
+// cores of the host, and the model does not wait for it.
+struct HistoryCompression {
+    std::string name = "none";  // "gzip", also called "deflate", which all readers know; "zstd" and "lz4" take a plugin
+    std::uint32_t level = 0;    // gzip 1 to 9, zstd 1 to 22; 0: 4 and 3
+    bool shuffle = true;        // bytes of one place of all elements first, which makes numbers smaller
+};
+
 // A field with a value for each step. All lists are in C order of the memory: the last entry is of the nearest
 // elements.
 struct HistoryVariable {
@@ -62,6 +71,9 @@ struct HistoryVariable {
     std::vector<std::uint64_t> start{};          // where the box of this process begins there
     std::vector<std::string> file_dimensions{};  // their order in the file; empty: as in memory
     std::vector<HistoryAttribute> attributes{};
+    std::optional<HistoryCompression> compression{};  // none: that of the history
+    // Elements of a compressed chunk along each dimension. Empty: layers of the nearest dimensions, 1 MiB at most.
+    std::vector<std::uint64_t> chunk_shape{};
 };
 
 // Values that do not change: coordinates, heights, masks. They are in the file from its first moment on.
@@ -87,17 +99,21 @@ struct HistoryOptions {
     bool durable = false;                    // a step that readers see survives a power cut
     bool replace = true;                     // an existing file of that name may be replaced
     TransferOptions transfer{};              // how the data of a step move
+    HistoryCompression compression{};        // of each field of more than one element
+    std::uint32_t encode_threads = 0;        // that compress a step; 0: one for each CPU of this process
 };
 
 struct HistoryFacts {
     std::uint64_t steps_ended = 0;
     std::uint64_t steps_written = 0;    // whose data, of this process, are in the file
     std::uint64_t steps_published = 0;  // that readers see
-    std::uint64_t step_bytes = 0;       // of one step in the file
+    std::uint64_t step_bytes = 0;       // of one step in the file, where nothing is compressed
     std::uint64_t slot_bytes = 0;       // of all slots
     double put_seconds = 0;             // in put() and end_step(), without waits
     double wait_seconds = 0;            // for a free slot: the file is slower than the model
     double write_seconds = 0;           // in the thread, from a packed slot to a step that readers see
+    std::uint64_t stored_bytes = 0;     // of all steps that were written, as the file has them
+    double encode_seconds = 0;          // of write_seconds, for the compression
     Evidence last;                      // of the transfer of the last published step
 };
 

@@ -130,9 +130,9 @@ HistoryFile::HistoryFile(const Context& context, const HistoryFileOptions& optio
     lock_ = locked(options.name).file;
 }
 
-std::vector<formats::DataPlace> HistoryFile::reserve() {
+std::vector<formats::DataPlace> HistoryFile::reserve(std::span<const formats::StoredChunks> stored) {
     const std::lock_guard lock(mutex_);
-    return growing_->reserve({});
+    return growing_->reserve(stored);
 }
 
 void HistoryFile::hold(std::span<const formats::DataPlace> places) {

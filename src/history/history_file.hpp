@@ -49,8 +49,8 @@ class HistoryFile {
     HistoryFile(const Context& context, const HistoryFileOptions& options, const formats::FileSchema& schema);
 
     const File& file() const noexcept { return *file_; }
-    // Where the data of each variable of the schema go in the next step.
-    std::vector<formats::DataPlace> reserve();
+    // Where the data of each variable of the schema go in the next step; see GrowingFile.
+    std::vector<formats::DataPlace> reserve(std::span<const formats::StoredChunks> stored = {});
     // Numbers that lie at a place, e.g. the time: written in the order of bytes of the file.
     void write_numbers(const formats::DataPlace& place, std::span<const double> numbers);
     // The file holds all of these places, also where no process wrote the last bytes: readers refuse a file that is

@@ -13,6 +13,7 @@
 #include "device/packs/pack_plan.hpp"
 #include "formats/create/check_schema.hpp"
 #include "formats/faults.hpp"
+#include "history/compression.hpp"
 
 namespace penstock::history {
 
@@ -29,26 +30,45 @@ Error refused(const char* operation, std::string cause, std::string advice) {
 
 double seconds_since(Clock::time_point began) { return std::chrono::duration<double>(Clock::now() - began).count(); }
 
-// Offsets in a slot: what follows in the file follows in the slot, so that it is written as one. Returns the bytes.
+bool is_compressed(const formats::FileSchema& schema) {
+    return std::any_of(schema.variables.begin(), schema.variables.end(),
+                       [](const formats::NewVariable& one) { return !one.filters.empty(); });
+}
+
+// Offsets in a slot: what follows in the file follows in the slot, so that it is written as one. `places`: of a step;
+// none where they depend on how small it becomes. Returns the bytes.
 std::uint64_t lay_out(std::vector<RunningField>& fields, const std::vector<formats::DataPlace>& places) {
-    std::sort(fields.begin(), fields.end(), [&](const RunningField& a, const RunningField& b) {
-        return places[a.layout.variable].offset_bytes < places[b.layout.variable].offset_bytes;
-    });
+    if (!places.empty()) {
+        std::sort(fields.begin(), fields.end(), [&](const RunningField& a, const RunningField& b) {
+            return places[a.layout.variable].offset_bytes < places[b.layout.variable].offset_bytes;
+        });
+    }
     std::uint64_t end = 0, end_in_file = 0;
     for (RunningField& field : fields) {
-        const formats::DataPlace& place = places[field.layout.variable];
-        if (!field.layout.is_whole) {
+        if (places.empty() || !field.layout.is_whole) {
             field.slot_offset = align_up(end, kApartInSlot);
             end = field.slot_offset + field.layout.bytes;
             end_in_file = 0;
             continue;
         }
+        const formats::DataPlace& place = places[field.layout.variable];
         if (place.offset_bytes != end_in_file) end = align_up(end, kApartInSlot);
         field.slot_offset = end;
         end += place.bytes;
         end_in_file = place.offset_bytes + place.bytes;
     }
     return end;
+}
+
+// Of one step, where nothing is compressed.
+std::uint64_t plain_step_bytes(const formats::FileSchema& schema, const std::vector<formats::DataPlace>& places) {
+    std::uint64_t bytes = 0;
+    for (const formats::DataPlace& place : places) bytes += place.bytes;
+    if (!places.empty()) return bytes;
+    for (const formats::NewVariable& one : schema.variables) {
+        if (formats::grows(schema, one)) bytes += formats::step_bytes(schema, one);
+    }
+    return bytes;
 }
 
 std::byte* moved(const void* pointer, std::int64_t bytes) {
@@ -76,6 +96,7 @@ HistoryState::HistoryState(const Context& context, std::string name, const Histo
     if (!std::isfinite(options.start_time)) throw refused(operation, "start_time is no number", "give a finite time");
     check_calendar(options.calendar);
     stores_big_endian(options.format);  // throws of an unknown format
+    filters_of("history", options.compression, options, sizeof(float));
 }
 
 HistoryState::~HistoryState() {
@@ -121,16 +142,23 @@ void HistoryState::begin() {
     std::vector<RunningField> fields = make_fields(layout);
     const HistoryFileOptions wanted{name_, options_.format, options_.durable, options_.replace, options_.process == 0};
     auto target = std::make_unique<HistoryFile>(context_, wanted, layout.schema);
-    WriterPlan plan{context_, {}, target->reserve(), options_.transfer, layout.has_bounds};
+    WriterPlan plan{context_, {}, {}, options_.transfer, layout.has_bounds};
+    if (!is_compressed(layout.schema)) plan.first = target->reserve();
     plan.is_alone = options_.processes == 1;
     plan.is_first = options_.process == 0;
     plan.is_durable = options_.durable;
-    make_slots(lay_out(fields, plan.first));
-    facts_.step_bytes = 0;
-    for (const formats::DataPlace& place : plan.first) facts_.step_bytes += place.bytes;
+    const std::uint64_t slot_bytes = lay_out(fields, plan.first);
+    make_slots(slot_bytes);
+    facts_.step_bytes = plain_step_bytes(layout.schema, plan.first);
+    std::vector<PlainField> plain;
     for (const RunningField& one : fields) {
         plan.fields.push_back(
             {one.layout.name, one.layout.variable, one.slot_offset, one.layout.is_whole, one.layout.runs});
+        plain.push_back({one.layout.variable, one.slot_offset});
+    }
+    if (plan.first.empty()) {
+        const StepEncoderOptions wanted_encoder{slot_bytes, on_device(), options_.encode_threads};
+        plan.encoder = std::make_unique<StepEncoder>(context_, layout.schema, plain, wanted_encoder);
     }
     fields_ = std::move(fields);
     target_ = std::move(target);

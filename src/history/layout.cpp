@@ -11,6 +11,7 @@
 
 #include "formats/create/check_schema.hpp"
 #include "formats/faults.hpp"
+#include "history/compression.hpp"
 
 namespace penstock::history {
 namespace {
@@ -327,7 +328,7 @@ void add_constant(HistoryLayout& layout, const HistoryConstant& one) {
     layout.schema.variables.push_back(std::move(made));
 }
 
-void add_variable(HistoryLayout& layout, const HistoryVariable& one, bool swap) {
+void add_variable(HistoryLayout& layout, const HistoryVariable& one, const HistoryOptions& options, bool swap) {
     constexpr std::array<const char*, 4> methods{"", "time: mean", "time: minimum", "time: maximum"};
     const std::string what = "variable " + shown(one.name);
     check_lists(what, one);
@@ -342,6 +343,7 @@ void add_variable(HistoryLayout& layout, const HistoryVariable& one, bool swap) 
         made.attributes.push_back(
             formats::text_attribute("cell_methods", methods.at(static_cast<std::size_t>(one.statistic))));
     }
+    add_compression(made, one, options, field.order);
     field.variable = layout.schema.variables.size();
     layout.schema.variables.push_back(std::move(made));
     layout.fields.push_back(std::move(field));
@@ -395,7 +397,7 @@ HistoryLayout plan_history(const Definitions& definitions, const HistoryOptions&
                                     [](const HistoryVariable& one) { return one.statistic != HistoryStatistic::none; });
     add_time(layout, options);
     for (const HistoryConstant& one : definitions.constants) add_constant(layout, one);
-    for (const HistoryVariable& one : definitions.variables) add_variable(layout, one, swap);
+    for (const HistoryVariable& one : definitions.variables) add_variable(layout, one, options, swap);
     for (const HistoryAttribute& one : definitions.attributes) {
         layout.schema.attributes.push_back(attribute_of("the file", one));
     }

@@ -69,7 +69,9 @@ void StepWriter::tell(HistoryFacts& facts) const {
     const std::lock_guard lock(mutex_);
     facts.steps_written = written_;
     facts.steps_published = published_;
+    facts.stored_bytes = stored_bytes_;
     facts.write_seconds = write_seconds_;
+    facts.encode_seconds = encode_seconds_;
     facts.last = last_;
 }
 
@@ -92,18 +94,46 @@ void StepWriter::run() {
         lock.lock();
         is_writing_ = false;
         if (failed) failure_ = std::move(failed);
-        slots_[step.slot].is_free = true;
         changed_.notify_all();
     }
 }
 
+void StepWriter::free_slot(std::size_t slot) {
+    {
+        const std::lock_guard lock(mutex_);
+        slots_[slot].is_free = true;
+    }
+    changed_.notify_all();
+}
+
+std::vector<formats::StoredChunks> StepWriter::compress(std::uint64_t number) {
+    const auto began = Clock::now();
+    try {
+        std::vector<formats::StoredChunks> stored = plan_.encoder->encode();
+        const std::lock_guard lock(mutex_);
+        encode_seconds_ += seconds_since(began);
+        return stored;
+    } catch (const Error& error) {
+        throw named(error.info(), number, "compression");
+    }
+}
+
 void StepWriter::write(const EndedStep& step) {
+    const Buffer& slot = slots_[step.slot].memory;
     if (slots_[step.slot].packed) slots_[step.slot].packed->wait(Deadline::never());
     const auto began = Clock::now();
     const std::uint64_t number = written_;  // changed by this thread alone
-    std::vector<formats::DataPlace> places = number == 0 ? plan_.first : file_.reserve();
-    const std::vector<Range> parts = ranges(step, places);
-    const MemoryKind kind = slots_[step.slot].memory.kind();
+    auto* memory = static_cast<std::byte*>(slot.data());
+    std::vector<formats::DataPlace> places;
+    if (plan_.encoder) {
+        memory = plan_.encoder->take(slot);
+        if (memory != slot.data()) free_slot(step.slot);  // it was copied
+        places = file_.reserve(compress(number));
+    } else {
+        places = number == 0 ? plan_.first : file_.reserve();
+    }
+    const std::vector<Range> parts = ranges(memory, places);
+    const MemoryKind kind = memory == slot.data() ? slot.kind() : MemoryKind::pinned;
     Outcome outcome;
     if (!parts.empty()) outcome = plan_.context.start(Direction::write, parts, kind, plan_.transfer).result();
     if (!outcome.ok()) throw named(outcome.error, number, variable_at(outcome.error.offset_bytes, places));
@@ -113,7 +143,9 @@ void StepWriter::write(const EndedStep& step) {
         file_.file().sync();
     }
     const std::lock_guard lock(mutex_);
+    if (memory == slot.data()) slots_[step.slot].is_free = true;  // run() tells it
     written_ = number + 1;
+    for (const formats::DataPlace& place : places) stored_bytes_ += place.bytes;
     if (plan_.is_alone) {
         published_ = written_;
     } else {
@@ -167,12 +199,15 @@ void StepWriter::publish(std::uint64_t steps) {
     }
 }
 
-std::vector<Range> StepWriter::ranges(const EndedStep& step, std::span<const formats::DataPlace> places) const {
-    auto* memory = static_cast<std::byte*>(slots_[step.slot].memory.data());
+std::vector<Range> StepWriter::ranges(std::byte* memory, std::span<const formats::DataPlace> places) const {
     std::vector<Range> found;
     for (const SlotField& field : plan_.fields) {
         const formats::DataPlace& place = places[field.variable];
         std::byte* data = memory + field.offset_bytes;
+        if (plan_.encoder) {
+            const std::span<std::byte> encoded = plan_.encoder->encoded(field.variable);
+            if (!encoded.empty()) data = encoded.data();
+        }
         for (const FieldRun& run : field.runs) {
             found.push_back({&file_.file(), place.offset_bytes + run.file_offset, data + run.slot_offset, run.bytes});
         }

@@ -1,7 +1,7 @@
 // StepWriter: the thread that brings packed slots into the file, in order, and frees them.
 //
-// Of each step: wait until the slot is packed, write the data in one submission, then the time, then let readers see
-// it. After a step that failed nothing is written any more, and everybody who asks is told of it.
+// Of each step: wait until the slot is packed, compress what is to be, write the data in one submission, then the time,
+// then let readers see it. After a step that failed nothing is written any more, and everybody who asks is told of it.
 #pragma once
 
 #include <condition_variable>
@@ -17,6 +17,7 @@
 
 #include "history/history_file.hpp"
 #include "history/layout.hpp"
+#include "history/step_encoder.hpp"
 #include "penstock/history.hpp"
 
 namespace penstock::history {
@@ -45,12 +46,13 @@ struct EndedStep {
 struct WriterPlan {
     Context context;
     std::vector<SlotField> fields;
-    std::vector<formats::DataPlace> first;  // of the first step, which is reserved already
+    std::vector<formats::DataPlace> first;  // of the first step, which is reserved already where nothing is compressed
     TransferOptions transfer{};
     bool has_bounds = false;
     bool is_alone = true;  // no other process writes the file: steps are published as they are written
     bool is_first = true;  // the process that writes times, and publishes
     bool is_durable = false;
+    std::unique_ptr<StepEncoder> encoder{};  // null: nothing is compressed
 };
 
 struct SlotWait {
@@ -84,8 +86,10 @@ class StepWriter {
     void run();
     void write(const EndedStep& step);
     void show(const EndedStep& step, std::span<const formats::DataPlace> places, std::uint64_t number);
+    void free_slot(std::size_t slot);
+    std::vector<formats::StoredChunks> compress(std::uint64_t number);
     Error named(ErrorInfo info, std::uint64_t number, const std::string& what) const;
-    std::vector<Range> ranges(const EndedStep& step, std::span<const formats::DataPlace> places) const;
+    std::vector<Range> ranges(std::byte* memory, std::span<const formats::DataPlace> places) const;
     std::string variable_at(std::uint64_t offset_bytes, std::span<const formats::DataPlace> places) const;
 
     HistoryFile& file_;
@@ -104,7 +108,9 @@ class StepWriter {
     std::deque<Unseen> unseen_;  // written, and not published
     std::uint64_t written_ = 0;
     std::uint64_t published_ = 0;
+    std::uint64_t stored_bytes_ = 0;
     double write_seconds_ = 0;
+    double encode_seconds_ = 0;
     Evidence last_;
     std::thread thread_;
 };

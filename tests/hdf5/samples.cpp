@@ -259,12 +259,12 @@ void grow(const std::string& file, const Options& options) {
     sink.published(0);
     for (std::uint64_t step = 0; step < steps; ++step) {
         std::vector<std::vector<std::byte>> data;
-        std::vector<std::uint64_t> sizes;
+        std::vector<StoredChunks> sizes;
         for (std::size_t i = 0; i < schema.variables.size(); ++i) {
             const NewVariable& variable = schema.variables[i];
             const std::uint64_t bytes = grows(schema, variable) ? step_bytes(schema, variable) : 0;
             data.push_back(step_data(variable, bytes / variable.type.item_bytes, 1000 * step + 10 * i));
-            sizes.push_back(bytes == 0 ? 0 : data.back().size());
+            sizes.push_back(bytes == 0 ? StoredChunks{} : StoredChunks{data.back().size()});
         }
         const std::vector<DataPlace> places = made->reserve(sizes);
         if (options.contains("published_first")) made->publish(step + 1);

@@ -22,7 +22,7 @@ from penstock._files.open_files import with_room
 from penstock._shared import shared_context
 from penstock.formats.reading.target import Target, stream_handle
 from penstock.formats.writing import value_of
-from penstock.history.values import Halo, attributes_of, halo_of, names_of, number_of, plain_name
+from penstock.history.values import Halo, attributes_of, compression_of, halo_of, names_of, number_of, plain_name
 
 if TYPE_CHECKING:
     from penstock._api import Context, FileName
@@ -35,10 +35,12 @@ class HistoryFacts:
 
     Attributes:
         steps_ended, steps_published: ended by the model; seen by readers of the file.
-        step_bytes, slot_bytes: of one step in the file; of the memory of all slots.
+        step_bytes, slot_bytes: of one step in the file, where nothing is compressed; of the memory of all slots.
         put_seconds: in put() and end_step(), without waits.
         wait_seconds: for a free slot: the file is slower than the model.
         write_seconds: in the background, from a packed slot to a step that readers see.
+        stored_bytes: of all steps that were written, as the file has them.
+        encode_seconds: of write_seconds, for the compression.
         evidence: which way the last published step went; None before the first.
     """
 
@@ -49,6 +51,8 @@ class HistoryFacts:
     put_seconds: float
     wait_seconds: float
     write_seconds: float
+    stored_bytes: int
+    encode_seconds: float
     evidence: Evidence | None
 
 
@@ -85,6 +89,11 @@ class History:
         durable: a step that readers see survives a power cut.
         replace: False refuses a name that is there.
         path: see penstock.path_names().
+        compression: of each field, in "netcdf4" and "hdf5": "gzip", which all readers know, "zstd" or "lz4", which take
+            a plugin. Cores of the host compress in the background.
+        compression_level: gzip 1 to 9, zstd 1 to 22; None: 4 and 3.
+        shuffle: False leaves the bytes of an element together.
+        encode_threads: that compress a step; 0: one for each CPU of the process.
         attrs: of the file.
         device, context: as of penstock.open().
     """
@@ -102,6 +111,10 @@ class History:
         durable: bool = False,
         replace: bool = True,
         path: str = "auto",
+        compression: Literal["gzip", "zstd", "lz4", "none"] | None = None,
+        compression_level: int | None = None,
+        shuffle: bool | None = None,
+        encode_threads: int = 0,
         attrs: Mapping[str, Any] | None = None,
         device: str = "auto",
         context: Context | None = None,
@@ -126,6 +139,8 @@ class History:
             durable=durable,
             replace=replace,
             path=path,
+            compression=compression_of(compression, compression_level, shuffle),
+            encode_threads=encode_threads,
         )
         self._end = weakref.finalize(self, _leave, self._raw)  # also when the interpreter ends
         self.set_attrs(attrs or {})
@@ -143,6 +158,10 @@ class History:
         statistic: Literal["mean", "minimum", "maximum"] | None = None,
         keep_bits: int = 0,
         file_dims: Sequence[str] | None = None,
+        compression: Literal["gzip", "zstd", "lz4", "none"] | None = None,
+        compression_level: int | None = None,
+        shuffle: bool | None = None,
+        chunk_shape: Sequence[int] = (),
         attrs: Mapping[str, Any] | None = None,
     ) -> None:
         """A field with a value for each step. Before the first put().
@@ -156,10 +175,14 @@ class History:
             statistic: of all that is put between two ends of steps: "mean", "minimum" or "maximum".
             keep_bits: of the mantissa, for files that compress well; 0: all.
             file_dims: the same names in the order that the file is to have.
+            compression, compression_level, shuffle: as of the history; None: what the history has.
+            chunk_shape: of compressed chunks, in the order of `dims`; layers of the last dimensions, 1 MiB at most,
+                where it is not said.
             attrs: text and numbers. CF knows "units", "standard_name", "long_name", "_FillValue" and others.
         """
         if (like is None) == (shape is None):
             raise TypeError(f"variable {name!r}: give like= or shape=, one of them")
+        packing = compression_of(compression, compression_level, shuffle)
         dimensions, stored = names_of(name, dims), DType.of(dtype)
         low, high = halo_of(name, halo, len(dimensions))
         around = [a + b for a, b in zip(low, high, strict=True)]
@@ -186,6 +209,8 @@ class History:
             statistic=statistic or "",
             keep_bits=keep_bits,
             file_dimensions=names_of(name, file_dims or ()),
+            compression=packing if compression is not None else None,
+            chunk_shape=[int(one) for one in chunk_shape],
             attributes=attributes_of(attrs or {}, stored.name),
         )
         self._fields[name] = _Field(source, whole, stored.name)

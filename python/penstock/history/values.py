@@ -39,6 +39,16 @@ def plain_name(variable: str, dtype: DType) -> str:
     return dtype.name
 
 
+def compression_of(name: str | None, level: int | None, shuffle: bool | None) -> tuple[str, int, bool]:
+    """(name, level, shuffle); 0 is the usual level."""
+    if name in (None, "none") and (level is not None or shuffle is not None):
+        given = "compression_level" if level is not None else "shuffle"
+        raise ValueError(f"{given}= is for a history or a variable with compression=")
+    if level is not None and level < 1:
+        raise ValueError(f"compression_level is {level}; levels begin with 1")
+    return name or "none", level or 0, shuffle is not False
+
+
 def attributes_of(attrs: Mapping[str, Any], of_type: str) -> list[tuple[str, str, Any]]:
     """(name, type, value) of each; the type of text is empty."""
     return [_attribute(name, value, of_type) for name, value in attrs.items()]

@@ -25,7 +25,7 @@ MODEL = f"""
 import sys, numpy as np, penstock
 from itertools import count
 history = penstock.History(sys.argv[1], device="host", time_units="seconds since 2000-01-01", slots=int(sys.argv[2]),
-    format=sys.argv[3])
+    format=sys.argv[3], compression=sys.argv[4])
 field = np.empty(({ROWS} + 2, {COLUMNS} + 4))
 history.define("T", ("y", "x"), like=field, halo=(1, 2))
 history.define("m", ("y", "x"), like=field, halo=(1, 2), statistic="mean", dtype="float64")
@@ -40,9 +40,9 @@ for step in count():
 """
 
 
-def run_and_kill(path: Path, slots: int, after_s: float, format: str) -> int:
+def run_and_kill(path: Path, slots: int, after_s: float, format: str, compression: str) -> int:
     """The number of steps that the model was told of last."""
-    command = [sys.executable, "-c", MODEL, str(path), str(slots), format]
+    command = [sys.executable, "-c", MODEL, str(path), str(slots), format, compression]
     model = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert model.stdout is not None
     lines = [model.stdout.readline()]
@@ -53,13 +53,13 @@ def run_and_kill(path: Path, slots: int, after_s: float, format: str) -> int:
     return max(int(line) for line in lines if line.endswith("\n"))
 
 
-@pytest.mark.parametrize("format", ["cdf5", "netcdf4"])
-def test_a_killed_model_leaves_every_step_that_it_was_told_of(tmp_path: Path, format: str) -> None:
+@pytest.mark.parametrize(("format", "compression"), [("cdf5", "none"), ("netcdf4", "none"), ("netcdf4", "gzip")])
+def test_a_killed_model_leaves_every_step_that_it_was_told_of(tmp_path: Path, format: str, compression: str) -> None:
     chance = random.Random(5)
     steps = 0
     for kill in range(KILLS):
         path = tmp_path / f"{kill}.nc"
-        told = run_and_kill(path, 1 + kill % 3, chance.random() / 5, format)
+        told = run_and_kill(path, 1 + kill % 3, chance.random() / 5, format, compression)
         with netCDF4.Dataset(path) as file:
             file.set_auto_mask(False)
             found = np.arange(len(file.dimensions["time"]))

@@ -81,6 +81,26 @@ void check_dimensions(const FileSchema& schema, const std::string& file) {
     if (growing > 1) refuse(file, "two dimensions grow", "use one file for each");
 }
 
+void check_chunk(const FileSchema& schema, const std::string& file, const NewVariable& one) {
+    if (one.chunk.empty()) return;
+    const std::string what = "variable " + shown(one.name);
+    if (one.filters.empty()) refuse(file, what + " has chunks and no filters", "compress it, or give no chunks");
+    const std::vector<std::uint64_t> shape = step_shape(schema, one);
+    if (one.chunk.size() != shape.size()) {
+        refuse(file,
+               what + " has " + std::to_string(shape.size()) + " dimensions but time, and chunks have " +
+                   std::to_string(one.chunk.size()),
+               "give a length along each of them");
+    }
+    for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+        if (one.chunk[axis] >= 1 && one.chunk[axis] <= shape[axis]) continue;
+        refuse(file,
+               what + " has " + std::to_string(shape[axis]) + " elements along a dimension, and chunks of " +
+                   std::to_string(one.chunk[axis]),
+               "give chunks of 1 element to all of them");
+    }
+}
+
 void check_variable(const FileSchema& schema, const std::string& file, const NewVariable& one) {
     const std::string what = "variable " + shown(one.name);
     check_name(file, "a variable", one.name);
@@ -99,6 +119,7 @@ void check_variable(const FileSchema& schema, const std::string& file, const New
             refuse(file, what + " grows along axis " + std::to_string(axis), "let the growing dimension be the first");
         }
     }
+    check_chunk(schema, file, one);
     const std::uint64_t bytes = step_bytes(schema, one);
     if (!one.values.empty() && (grows(schema, one) || one.values.size() != bytes)) {
         refuse(file,

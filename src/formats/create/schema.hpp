@@ -56,6 +56,9 @@ struct NewVariable {
     std::vector<std::byte> values{};  // of a variable that does not grow, in this machine's order: written at once
     // That the data of a step went through before they are written, in this order. Formats without filters refuse any.
     std::vector<data::Filter> filters{};
+    // Elements of a chunk along each dimension but the growing one; empty: the format chooses. Filters work on chunks.
+    // Chunks at the end of a dimension that has no whole number of them are as large as others.
+    std::vector<std::uint64_t> chunk{};
 };
 
 struct FileSchema {
@@ -63,6 +66,9 @@ struct FileSchema {
     std::vector<NewVariable> variables{};
     std::vector<NewAttribute> attributes{};
 };
+
+// Bytes that each chunk of a step takes in the file, in C order.
+using StoredChunks = std::vector<std::uint64_t>;
 
 // Bytes in the file, one behind the other.
 struct DataPlace {
@@ -79,10 +85,11 @@ class GrowingFile {
     // For each variable of the FileSchema: the place of one that does not grow, and an empty one for one that grows.
     virtual std::vector<DataPlace> fixed() const = 0;
     // Where the data of one more step go, for each variable of the FileSchema; an empty place for one that stays.
-    // `stored_bytes` tells how many bytes each takes where that is not its size (compressed); empty: none is. Readers
-    // see nothing of it. Steps may be reserved while earlier ones are not published, and what is published changes no
-    // place: of two files of one schema, all steps have the same. Throws Error.
-    virtual std::vector<DataPlace> reserve(std::span<const std::uint64_t> stored_bytes) = 0;
+    // `stored` tells for each variable what its chunks take where that is not their size (compressed): they lie one
+    // behind the other. An empty one is of a variable that is as large as it says, an empty list of none compressed.
+    // Readers see nothing of it. Steps may be reserved while earlier ones are not published, and what is published
+    // changes no place: of two files of one schema, all steps have the same. Throws Error.
+    virtual std::vector<DataPlace> reserve(std::span<const StoredChunks> stored) = 0;
     // Requires: the data of the first `steps` steps are written. Readers see them from now on, and after a power cut
     // where the sink has barriers. Throws Error: then they see those of the last publish that did not throw, or these.
     virtual void publish(std::uint64_t steps) = 0;

@@ -28,6 +28,12 @@ MemoryKind memory_of(const std::string& name) {
                 "use one of auto, device, host");
 }
 
+// (name, level, shuffle)
+HistoryCompression compression_of(nb::handle value) {
+    return {option<std::string>("compression", value[0]), option<std::uint32_t>("compression_level", value[1]),
+            option<bool>("shuffle", value[2])};
+}
+
 std::vector<HistoryAttribute> attributes_of(nb::handle list) {
     std::vector<HistoryAttribute> all;
     for (const nb::handle one : list) all.push_back(history_attribute(nb::cast<nb::tuple>(one)));
@@ -62,6 +68,10 @@ HistoryOptions history_options(const nb::kwargs& keywords) {
             options.replace = option<bool>(name, value);
         else if (name == "path")
             options.transfer.path = path_kind(option<std::string>(name, value));
+        else if (name == "compression")
+            options.compression = compression_of(value);
+        else if (name == "encode_threads")
+            options.encode_threads = option<std::uint32_t>(name, value);
         else
             refuse_keyword("a history", name);
     }
@@ -94,6 +104,10 @@ HistoryVariable history_variable(const nb::kwargs& keywords) {
             variable.file_dimensions = nb::cast<Names>(value);
         else if (name == "attributes")
             variable.attributes = attributes_of(value);
+        else if (name == "compression") {
+            if (!value.is_none()) variable.compression = compression_of(value);
+        } else if (name == "chunk_shape")
+            variable.chunk_shape = nb::cast<Lengths>(value);
         else
             refuse_keyword("a variable", name);
     }
@@ -141,9 +155,11 @@ nb::dict facts_to_dict(const HistoryFacts& facts) {
     fields["steps_published"] = facts.steps_published;
     fields["step_bytes"] = facts.step_bytes;
     fields["slot_bytes"] = facts.slot_bytes;
+    fields["stored_bytes"] = facts.stored_bytes;
     fields["put_seconds"] = facts.put_seconds;
     fields["wait_seconds"] = facts.wait_seconds;
     fields["write_seconds"] = facts.write_seconds;
+    fields["encode_seconds"] = facts.encode_seconds;
     fields["evidence_json"] = text(facts.last.to_json());
     return fields;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <deque>
+#include <numeric>
 #include <utility>
 
 #include "formats/create/hdf5/encoder.hpp"
@@ -13,16 +14,21 @@
 namespace penstock::formats {
 namespace {
 
+// A step of a variable that is reserved.
+struct ReservedStep {
+    std::uint64_t offset_bytes = 0;
+    StoredChunks sizes{};
+};
+
 // A variable that grows.
 struct Grown {
     std::string name;
     ChunkIndex* index = nullptr;
     std::uint64_t root_offset = 0;
-    std::uint64_t step_bytes = 0;                      // without filters
-    std::uint64_t checksum_bytes = 0;                  // that filters add to each chunk
+    std::uint64_t chunk_bytes = 0;                     // with what checksums add, and not compressed
     bool has_stored_size = true;                       // that follows from the shape
     std::vector<std::vector<std::uint64_t>> firsts{};  // of the chunks of a step, within it
-    std::deque<DataPlace> places{};                    // of the steps that are reserved, and not in the index
+    std::deque<ReservedStep> steps{};                  // that are not in the index
 };
 
 class GrowingHdf5 final : public GrowingFile {
@@ -31,7 +37,7 @@ class GrowingHdf5 final : public GrowingFile {
     const char* format() const override { return is_netcdf4_ ? "netcdf4" : "hdf5"; }
     bool is_big_endian() const override { return std::endian::native == std::endian::big; }
     std::vector<DataPlace> fixed() const override { return fixed_; }
-    std::vector<DataPlace> reserve(std::span<const std::uint64_t> stored_bytes) override;
+    std::vector<DataPlace> reserve(std::span<const StoredChunks> stored) override;
     void publish(std::uint64_t steps) override;
     std::uint64_t end_bytes() const override { return end_bytes_; }
 
@@ -39,7 +45,7 @@ class GrowingHdf5 final : public GrowingFile {
     void add_variable(const NewVariable& variable, const Hdf5Dataset& dataset, PlacedObject& placed);
     void keep_lengths(const Hdf5Tree& tree);
     void write_values(const FileSchema& schema);
-    std::uint64_t stored_size(const Grown& variable, std::uint64_t told) const;
+    StoredChunks stored_sizes(const Grown& variable, const StoredChunks& told) const;
     void index_step();
     void write_changes(std::uint64_t end_bytes);
     void write_lengths(std::uint64_t steps);
@@ -84,24 +90,21 @@ GrowingHdf5::GrowingHdf5(const FileSchema& schema, ByteSink& sink, const NewHdf5
 
 void GrowingHdf5::add_variable(const NewVariable& variable, const Hdf5Dataset& dataset, PlacedObject& placed) {
     Grown grown{.name = variable.name, .index = &*placed.index, .root_offset = placed.root_offset};
+    grown.chunk_bytes = element_count(dataset.chunk) * dataset.type.item_bytes;
     for (const data::Filter& filter : variable.filters) {
-        grown.checksum_bytes += filter.name == "fletcher32" ? 4 : 0;
+        grown.chunk_bytes += filter.name == "fletcher32" ? 4 : 0;
         grown.has_stored_size = grown.has_stored_size && (filter.name == "fletcher32" || filter.name == "shuffle");
     }
-    std::vector<std::uint64_t> shape = dataset.shape, at(shape.size());
-    shape[0] = 1;
-    grown.step_bytes = element_count(shape) * dataset.type.item_bytes;
-    const std::uint64_t chunk_bytes = element_count(dataset.chunk) * dataset.type.item_bytes;
-    for (std::uint64_t i = 0; i < grown.step_bytes / chunk_bytes; ++i) {
+    std::vector<std::uint64_t> at(dataset.shape.size());
+    std::uint64_t chunks = 1;
+    for (std::size_t k = 1; k < at.size(); ++k) chunks *= (dataset.shape[k] + dataset.chunk[k] - 1) / dataset.chunk[k];
+    for (std::uint64_t i = 0; i < chunks; ++i) {
         grown.firsts.push_back(at);
         for (std::size_t k = at.size(); k-- > 1;) {
-            if ((at[k] += dataset.chunk[k]) < shape[k]) break;
+            if ((at[k] += dataset.chunk[k]) < dataset.shape[k]) break;
             at[k] = 0;
         }
     }
-    if (grown.firsts.size() > 1 && !variable.filters.empty())
-        throw refusal(ErrorCode::unsupported, "a step of " + variable.name + " has 4 GiB or more, and filters",
-                      "store it without filters, or as several variables");
     grown_.push_back(std::move(grown));
 }
 
@@ -121,28 +124,35 @@ void GrowingHdf5::write_values(const FileSchema& schema) {
         if (!schema.variables[i].values.empty()) sink_.write(fixed_[i].offset_bytes, schema.variables[i].values);
 }
 
-std::uint64_t GrowingHdf5::stored_size(const Grown& variable, std::uint64_t told) const {
+StoredChunks GrowingHdf5::stored_sizes(const Grown& variable, const StoredChunks& told) const {
     constexpr std::uint64_t kMostStored = ~std::uint32_t{0};
-    const std::uint64_t own = variable.step_bytes + variable.checksum_bytes;
-    if (variable.has_stored_size && (told == 0 || told == own)) return own;
-    if (variable.has_stored_size || told == 0 || told > kMostStored)
+    if (told.empty() && variable.has_stored_size) return StoredChunks(variable.firsts.size(), variable.chunk_bytes);
+    const auto is_wrong = [&](std::uint64_t bytes) {
+        return variable.has_stored_size ? bytes != variable.chunk_bytes : bytes == 0 || bytes > kMostStored;
+    };
+    if (told.size() != variable.firsts.size() || std::any_of(told.begin(), told.end(), is_wrong))
         throw refusal(ErrorCode::invalid_argument,
-                      "a step of " + variable.name + " is to take " + std::to_string(told) + " bytes",
-                      "tell the size of what the filters made, which is below 4 GiB");
+                      "a step of " + variable.name + " is to take " +
+                          std::to_string(std::accumulate(told.begin(), told.end(), std::uint64_t{0})) + " bytes in " +
+                          std::to_string(told.size()) + " of " + std::to_string(variable.firsts.size()) + " chunks",
+                      "tell the size of what the filters made of each chunk, which is below 4 GiB");
     return told;
 }
 
-std::vector<DataPlace> GrowingHdf5::reserve(std::span<const std::uint64_t> stored_bytes) {
-    if (!stored_bytes.empty() && stored_bytes.size() != grown_of_.size())
+std::vector<DataPlace> GrowingHdf5::reserve(std::span<const StoredChunks> stored) {
+    if (!stored.empty() && stored.size() != grown_of_.size())
         throw refusal(ErrorCode::invalid_argument, "there are not as many sizes of data as variables",
                       "tell one for each variable of the schema");
     if (reserved_ + 1 == kStepLimit)
         throw refusal(ErrorCode::unsupported, "the file has " + std::to_string(reserved_) + " steps",
                       "begin another file");
     std::vector<DataPlace> places(grown_of_.size());
-    for (std::size_t i = 0; i < places.size(); ++i)
-        if (grown_of_[i] != kStays)
-            places[i].bytes = stored_size(grown_[grown_of_[i]], stored_bytes.empty() ? 0 : stored_bytes[i]);
+    std::vector<ReservedStep> steps(places.size());
+    for (std::size_t i = 0; i < places.size(); ++i) {
+        if (grown_of_[i] == kStays) continue;
+        steps[i].sizes = stored_sizes(grown_[grown_of_[i]], stored.empty() ? StoredChunks{} : stored[i]);
+        places[i].bytes = std::accumulate(steps[i].sizes.begin(), steps[i].sizes.end(), std::uint64_t{0});
+    }
     for (Grown& variable : grown_)
         for (std::size_t i = 0; i < variable.firsts.size(); ++i) variable.index->reserve(room_);
     // Small ones lie behind the large ones, so that these leave less room to the next page.
@@ -150,8 +160,11 @@ std::vector<DataPlace> GrowingHdf5::reserve(std::span<const std::uint64_t> store
         for (DataPlace& place : places)
             if (place.bytes != 0 && is_large == is_aligned(place.bytes))
                 place.offset_bytes = take_for_data(room_, place.bytes);
-    for (std::size_t i = 0; i < places.size(); ++i)
-        if (grown_of_[i] != kStays) grown_[grown_of_[i]].places.push_back(places[i]);
+    for (std::size_t i = 0; i < places.size(); ++i) {
+        if (grown_of_[i] == kStays) continue;
+        steps[i].offset_bytes = places[i].offset_bytes;
+        grown_[grown_of_[i]].steps.push_back(std::move(steps[i]));
+    }
     ++reserved_;
     return places;
 }
@@ -185,19 +198,20 @@ void GrowingHdf5::publish(std::uint64_t steps) {
 
 void GrowingHdf5::index_step() {
     for (Grown& variable : grown_) {
-        const DataPlace place = variable.places.front();
-        variable.places.pop_front();
-        data_end_ = std::max(data_end_, place.offset_bytes + place.bytes);
-        const std::uint64_t chunk_bytes = place.bytes / variable.firsts.size();
+        const ReservedStep step = std::move(variable.steps.front());
+        variable.steps.pop_front();
+        std::uint64_t offset_bytes = step.offset_bytes;
         for (std::size_t i = 0; i < variable.firsts.size(); ++i) {
             IndexEntry entry{.first = variable.firsts[i],
                              .next = variable.firsts[(i + 1) % variable.firsts.size()],
-                             .offset_bytes = place.offset_bytes + i * chunk_bytes,
-                             .stored_bytes = chunk_bytes};
+                             .offset_bytes = offset_bytes,
+                             .stored_bytes = step.sizes[i]};
+            offset_bytes += step.sizes[i];
             entry.first[0] = indexed_;
             entry.next[0] = indexed_ + (i + 1 == variable.firsts.size() ? 1 : 0);
             variable.index->append(entry);
         }
+        data_end_ = std::max(data_end_, offset_bytes);
     }
     ++indexed_;
 }

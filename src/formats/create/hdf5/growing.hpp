@@ -1,6 +1,6 @@
 // make_hdf5: a new file of HDF5 that grows by steps and is whole at any moment.
 //
-// Each variable that grows has one chunk a step. What publish() writes, in this order:
+// Each variable that grows has a chunk a step, or as many as its schema says. What publish() writes, in this order:
 // 1. new nodes of chunk indexes, and entries behind the counts of nodes: no reader sees them;
 // 2. the end of the file in the superblock: it covers the data and the nodes, which are there;
 // 3. what links nodes, counts entries and names roots: readers would find the new chunks, and do not ask for them;

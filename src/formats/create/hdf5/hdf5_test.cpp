@@ -238,7 +238,7 @@ TEST(GrowingHdf5File, TakesStoredSizesOfCompressedSteps) {
     RecordingSink sink;
     const GrowingFilePtr file = make_hdf5(schema, sink);
     EXPECT_THROW(file->reserve({}), Error);
-    const std::uint64_t sizes[] = {0, 13};
+    const StoredChunks sizes[] = {{}, {13}};
     const std::vector<DataPlace> places = file->reserve(sizes);
     EXPECT_EQ(places[1].bytes, 13U);
     for (const DataPlace& place : places) sink.write(place.offset_bytes, std::vector<std::byte>(place.bytes));
@@ -246,6 +246,29 @@ TEST(GrowingHdf5File, TakesStoredSizesOfCompressedSteps) {
     std::vector<std::byte> bytes;
     for (const RecordingSink::Write& write : sink.writes) replay(bytes, write);
     EXPECT_EQ(SeenFile(bytes).chunk("field0", 0), std::make_pair(places[1].offset_bytes, std::uint64_t{13}));
+}
+
+// Three chunks of a step, the last of which is as large as others and has one element of the variable.
+TEST(GrowingHdf5File, TakesSeveralChunksOfAStepOneBehindTheOther) {
+    FileSchema schema = history(1);
+    schema.variables[1].filters = {{.name = "deflate", .values = {1}}};
+    schema.variables[1].chunk = {2};
+    RecordingSink sink;
+    const GrowingFilePtr file = make_hdf5(schema, sink, {.half_entries = 2});
+    for (std::uint64_t step = 0; step < 5; ++step) {
+        const StoredChunks sizes[] = {{}, {10 + step, 20, 30}};
+        const std::vector<DataPlace> places = file->reserve(sizes);
+        EXPECT_EQ(places[1].bytes, 60U + step);
+        for (const DataPlace& place : places) sink.write(place.offset_bytes, std::vector<std::byte>(place.bytes));
+        file->publish(step + 1);
+        std::vector<std::byte> bytes;
+        for (const RecordingSink::Write& write : sink.writes) replay(bytes, write);
+        const std::uint64_t behind_two = places[1].offset_bytes + 30 + step;
+        EXPECT_EQ(SeenFile(bytes).chunk("field0", step), std::make_pair(behind_two, std::uint64_t{30}));
+    }
+    const StoredChunks one_is_missing[] = {{}, {10, 20}}, none_is_empty[] = {{}, {10, 0, 30}};
+    EXPECT_THROW(file->reserve(one_is_missing), Error);
+    EXPECT_THROW(file->reserve(none_is_empty), Error);
 }
 
 TEST(GrowingHdf5File, CutsStepsOf4GiB) {
@@ -259,7 +282,7 @@ TEST(GrowingHdf5File, RefusesWhatWasNotReserved) {
     RecordingSink sink;
     const GrowingFilePtr file = make_hdf5(history(1), sink);
     EXPECT_THROW(file->publish(1), Error);
-    const std::uint64_t too_few[] = {8};
+    const StoredChunks too_few[] = {{8}};
     EXPECT_THROW(file->reserve(too_few), Error);
 }
 
@@ -288,8 +311,11 @@ TEST(NewHdf5File, RefusesSchemasThatItCannotHold) {
     schema.variables[1].type = type_of("bool");
     expect_refused(schema, "netCDF-4 has no bool");
     schema = history(1);
-    schema.variables[1].filters = {{.name = "zstd"}};
-    expect_refused(schema, "no filter zstd");
+    schema.variables[1].filters = {{.name = "bzip2"}};
+    expect_refused(schema, "no filter bzip2");
+    schema = history(1);
+    schema.variables[1].chunk = {5};
+    expect_refused(schema, "has chunks and no filters");
     schema = history(1);
     schema.attributes.push_back(text_attribute("long", std::string(70000, 'x')));
     expect_refused(schema, "attribute long takes");

@@ -36,7 +36,11 @@ struct KnownFilter {
     unsigned number;
     bool may_be_left_out;  // of a chunk, as the HDF5 library marks it
 };
-constexpr KnownFilter kFilters[] = {{"deflate", 1, true}, {"shuffle", 2, true}, {"fletcher32", 3, false}};
+constexpr KnownFilter kFilters[] = {{"deflate", 1, true},
+                                    {"shuffle", 2, true},
+                                    {"fletcher32", 3, false},
+                                    {"hdf5-lz4", 32004, true},
+                                    {"zstd", 32015, true}};
 
 HeaderMessage pipeline_message(const Hdf5Dataset& dataset) {
     Hdf5Encoder out;
@@ -46,7 +50,7 @@ HeaderMessage pipeline_message(const Hdf5Dataset& dataset) {
                                          [&](const KnownFilter& one) { return filter.name == one.name; });
         if (known == std::end(kFilters))
             throw Error(ErrorCode::unsupported, "create", "a new file of HDF5 takes no filter " + filter.name,
-                        "take deflate, shuffle and fletcher32");
+                        "take deflate, zstd, hdf5-lz4, shuffle and fletcher32");
         std::vector<std::uint32_t> values = filter.values;
         if (values.empty() && filter.name == "shuffle") values = {dataset.type.item_bytes};
         out.number(known->number, 2).number(0, 2).number(known->may_be_left_out ? 1 : 0, 2).number(values.size(), 2);

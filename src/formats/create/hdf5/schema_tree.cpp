@@ -24,11 +24,16 @@ Error new_file_error(const std::string& file, ErrorCode code, std::string cause,
 }
 
 void check_filters(const FileSchema& schema, const std::string& file) {
-    for (const NewVariable& variable : schema.variables)
+    for (const NewVariable& variable : schema.variables) {
         if (!variable.filters.empty() && !grows(schema, variable))
             throw new_file_error(file, ErrorCode::unsupported,
                                  "variable " + variable.name + " does not grow and has filters",
                                  "store it without: it is written once");
+        if (!variable.chunk.empty() && element_count(variable.chunk) > kMostChunkOfHdf5 / variable.type.item_bytes)
+            throw new_file_error(file, ErrorCode::unsupported,
+                                 "a chunk of variable " + variable.name + " has 4 GiB or more",
+                                 "take smaller chunks; some MiB serve readers better");
+    }
 }
 
 Hdf5Object variable_object(const FileSchema& schema, const NewVariable& variable) {
@@ -41,6 +46,7 @@ Hdf5Object variable_object(const FileSchema& schema, const NewVariable& variable
     if (!grows(schema, variable)) return object;
     dataset.shape[0] = 1;
     dataset.chunk = step_chunk(dataset.shape, variable.type.item_bytes);
+    if (!variable.chunk.empty()) std::copy(variable.chunk.begin(), variable.chunk.end(), dataset.chunk.begin() + 1);
     dataset.most = dataset.shape;
     dataset.most[0] = kNoLimit;
     dataset.shape[0] = 0;

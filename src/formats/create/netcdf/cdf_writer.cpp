@@ -188,8 +188,8 @@ class CdfFile final : public GrowingFile {
     const char* format() const override { return version_ == CdfVersion::cdf5 ? "cdf5" : "cdf2"; }
     bool is_big_endian() const override { return true; }
     std::vector<DataPlace> fixed() const override { return places(false, 0); }
-    std::vector<DataPlace> reserve(std::span<const std::uint64_t> stored_bytes) override {
-        if (!stored_bytes.empty()) {
+    std::vector<DataPlace> reserve(std::span<const StoredChunks> stored) override {
+        if (!stored.empty()) {
             throw Error(ErrorCode::unsupported, "write " + sink_.name(), "classic netCDF stores no compressed data",
                         "use \"netcdf4\" or \"hdf5\"");
         }

@@ -1,0 +1,101 @@
+// See compression.hpp.
+#include "history/compression.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "data/encode/encoder.hpp"
+#include "formats/faults.hpp"
+
+namespace penstock::history {
+namespace {
+
+struct KnownCompression {
+    const char* name;
+    const char* filter;
+    std::uint32_t usual_level;  // 0: it has no levels
+    std::uint32_t most_level;
+};
+constexpr std::array<KnownCompression, 5> kCompressions{{{"gzip", "deflate", 4, 9},
+                                                         {"deflate", "deflate", 4, 9},
+                                                         {"zlib", "deflate", 4, 9},
+                                                         {"zstd", "zstd", 3, 22},
+                                                         {"lz4", "hdf5-lz4", 0, 0}}};
+
+[[noreturn]] void refuse_compression(const std::string& what, std::string cause, std::string advice) {
+    throw Error(ErrorCode::invalid_argument, "compress " + what, std::move(cause), std::move(advice));
+}
+
+const KnownCompression& compression_named(const std::string& what, const std::string& name) {
+    const auto found = std::find_if(kCompressions.begin(), kCompressions.end(),
+                                    [&](const KnownCompression& one) { return name == one.name; });
+    if (found != kCompressions.end()) return *found;
+    refuse_compression(what, "there is no compression " + formats::shown(name), "use one of gzip, zstd, lz4, or none");
+}
+
+std::uint32_t level_within(const std::string& what, const KnownCompression& known, std::uint32_t level) {
+    if (level == 0) return known.usual_level;
+    if (level <= known.most_level) return level;
+    const std::string cause = std::string(known.name) + " has no level " + std::to_string(level);
+    refuse_compression(
+        what, cause,
+        known.most_level == 0 ? "leave the level out" : "give one of 1 to " + std::to_string(known.most_level));
+}
+
+}  // namespace
+
+std::vector<data::Filter> filters_of(const std::string& what, const HistoryCompression& compression,
+                                     const HistoryOptions& options, std::uint32_t item_bytes) {
+    if (compression.name.empty() || compression.name == "none") return {};
+    const KnownCompression& known = compression_named(what, compression.name);
+    const std::uint32_t level = level_within(what, known, compression.level);
+    if (options.format != "netcdf4" && options.format != "hdf5") {
+        refuse_compression(what, "the format " + formats::shown(options.format) + " stores no compressed data",
+                           "use the format netcdf4 or hdf5");
+    }
+    if (options.processes > 1) {
+        refuse_compression(what, "several processes write the file, and none knows where the data of another end",
+                           "give each process a file of its own, or compress nothing");
+    }
+    std::vector<data::Filter> filters;
+    if (compression.shuffle && item_bytes > 1) filters.push_back({"shuffle", {item_bytes}});
+    filters.push_back({known.filter, level == 0 ? data::Values{} : data::Values{level}});
+    static_cast<void>(data::Encoder(filters, item_bytes));  // throws where this build lacks the library
+    return filters;
+}
+
+std::vector<std::uint64_t> usual_chunk(std::span<const std::uint64_t> shape, std::uint64_t item_bytes) {
+    std::vector<std::uint64_t> chunk(shape.begin(), shape.end());
+    std::uint64_t bytes = item_bytes;
+    for (const std::uint64_t extent : shape) bytes *= extent;
+    for (std::uint64_t& extent : chunk) {
+        if (bytes <= kUsualChunkBytes) break;
+        const std::uint64_t one = bytes / extent;  // of the dimensions behind it
+        const std::uint64_t most = std::max<std::uint64_t>(1, kUsualChunkBytes / one);
+        const std::uint64_t parts = (extent + most - 1) / most;
+        extent = (extent + parts - 1) / parts;
+        bytes = one * extent;
+    }
+    return chunk;
+}
+
+void add_compression(formats::NewVariable& made, const HistoryVariable& given, const HistoryOptions& options,
+                     std::span<const std::size_t> order) {
+    const std::string what = "variable " + formats::shown(given.name);
+    made.filters = filters_of(what, given.compression.value_or(options.compression), options, made.type.item_bytes);
+    if (given.shape.empty()) made.filters.clear();  // one element of a step becomes no smaller
+    if (!given.chunk_shape.empty()) {
+        if (given.chunk_shape.size() != order.size()) {
+            const std::string lengths = std::to_string(given.chunk_shape.size()) + " lengths of chunks";
+            refuse_compression(what, "it has " + std::to_string(order.size()) + " dimensions and " + lengths,
+                               "give one for each dimension");
+        }
+        for (const std::size_t axis : order) made.chunk.push_back(given.chunk_shape[axis]);
+    } else if (!made.filters.empty()) {
+        std::vector<std::uint64_t> shape;
+        for (const std::size_t axis : order) shape.push_back(given.shape[axis]);
+        made.chunk = usual_chunk(shape, made.type.item_bytes);
+    }
+}
+
+}  // namespace penstock::history
