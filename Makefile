@@ -40,7 +40,7 @@ MINUTES = $$(( (14 + $(JOBS) - 1) / $(JOBS) ))
 comma   := ,
 FIRST   := $(if $(wildcard $(STAMPS)/package),,yes)
 
-.PHONY: build report report-all test test-long test-all soak site wheel clean directory plan
+.PHONY: build report report-all test test-long test-exhaustive test-all soak site wheel clean directory plan
 build: $(STAMPS)/package
 
 report: directory plan $(STAMPS)/package
@@ -71,17 +71,21 @@ test: $(STAMPS)/package $(STAMPS)/test-tools
 	@code=0; \
 	$(WITH) $(ON_DISK) GTEST_OUTPUT="xml:$(CURDIR)/$(RESULTS)/" ctest --preset $(PRESET) -j $(JOBS) || code=1; \
 	$(BIN)/ruff check python || code=1; \
-	$(ON_DISK) $(BIN)/python -m $(PYTEST) -m 'not long' --junitxml=$(RESULTS)/pytest.xml python/tests || code=1; \
+	$(ON_DISK) $(BIN)/python -m $(PYTEST) -m 'not long and not exhaustive' --junitxml=$(RESULTS)/pytest.xml python/tests || code=1; \
 	$(PYTHON) tools/skipped.py $(RESULTS) --cmake build/$(PRESET)/CMakeCache.txt --python $(BIN)/python || code=1; \
 	exit $$code
 
-# Random, killed, starved and interrupted runs, and the blocks of all pages: as long again as `make test`.
+# Random, killed, starved and interrupted runs, and the blocks of all pages: as long again as `make test`. Then the cases
+# of products that are no sample.
 test-all: test
-	$(MAKE) test-long
+	@code=0; $(MAKE) test-long || code=1; $(MAKE) test-exhaustive || code=1; exit $$code
+test-exhaustive: $(STAMPS)/package $(STAMPS)/test-tools
+	$(if $(SCRATCH),mkdir -p "$(SCRATCH)")
+	$(ON_DISK) $(BIN)/python -m $(PYTEST) -m exhaustive python/tests
 test-long: $(STAMPS)/package $(STAMPS)/test-tools
 	$(if $(SCRATCH),mkdir -p "$(SCRATCH)")
 	rm -rf $(RESULTS)-long
-	$(ON_DISK) $(BIN)/python -m $(PYTEST) -m long --junitxml=$(RESULTS)-long/pytest.xml python/tests
+	$(ON_DISK) $(BIN)/python -m $(PYTEST) -m 'long and not exhaustive' --junitxml=$(RESULTS)-long/pytest.xml python/tests
 	@$(PYTHON) tools/skipped.py $(RESULTS)-long
 
 # What `make test-long` does in short, at length: 1,000 power cuts on each of two file systems, 1,000 kill -9, 1,000 Ctrl-C

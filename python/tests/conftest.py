@@ -41,10 +41,28 @@ LONG = {
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    products: dict[tuple[Path, str], list[pytest.Function]] = {}
     for item in items:
+        if isinstance(item, pytest.Function) and item.get_closest_marker("sampled"):
+            products.setdefault((item.path, item.originalname), []).append(item)
         blocks_of_a_page = item.name.startswith("test_blocks_run_as_written") and "[README.md]" not in item.name
         if f"{item.path.parent.name}/{item.path.stem}" in LONG or blocks_of_a_page:
             item.add_marker(pytest.mark.long)
+    for cases in products.values():
+        for case in beyond_the_sample(cases):
+            case.add_marker(pytest.mark.exhaustive)
+
+
+def beyond_the_sample(cases: list[pytest.Function]) -> list[pytest.Function]:
+    """The cases of a product that are left when each value of each of its axes has one. With the first case is taken
+    whichever has the most values that none before it had, so that the choice is the same in every run."""
+    values = [{(name, repr(value)) for name, value in case.callspec.params.items()} for case in cases]
+    left, taken = set[tuple[str, str]]().union(*values), set[int]()
+    while left:
+        best = max(range(len(cases)), key=lambda number: len(values[number] & left))
+        taken.add(best)
+        left -= values[best]
+    return [case for number, case in enumerate(cases) if number not in taken]
 
 
 @pytest.fixture

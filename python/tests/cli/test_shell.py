@@ -120,6 +120,7 @@ MOMENTS = {  # where the signal comes: a function, which of its calls, and wheth
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 130)])
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_signals_at_any_moment(tmp_path: Path, sent: signal.Signals, code: int, moment: str) -> None:
@@ -144,6 +145,7 @@ LOSING = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("place", LOSING)
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_that_is_lost_where_it_is_raised(tmp_path: Path, sent: signal.Signals, code: int, place: str) -> None:

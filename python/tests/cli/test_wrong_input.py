@@ -92,6 +92,7 @@ def test_offset_beyond_the_end(penstock: Run, sample: Path) -> None:
     )
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "value", ["-1", "-4KiB", "many", "", "1e400", "99999999999999999999", "9223372036854775808", "nan"]
 )
@@ -113,6 +114,7 @@ def test_offset_and_bytes_overflow_together(penstock: Run, sample: Path) -> None
     assert_one_line_error(ran, "more than a file can hold")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("value", ["0", "-1", "1.5", "x", "100000000000000000000000"])
 @pytest.mark.parametrize("option", ["--workers", "--depth"])
 def test_counts_that_are_none(penstock: Run, sample: Path, option: str, value: str) -> None:

@@ -54,6 +54,7 @@ def make(tree: Path, target: str, directory: str, by_environment: bool) -> subpr
     return subprocess.run(words, cwd=tree, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("by_environment", [False, True], ids=["argument", "environment"])
 @pytest.mark.parametrize("target", ["report", "report-all"])
 @pytest.mark.parametrize("directory", HOSTILE)

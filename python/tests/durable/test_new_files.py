@@ -169,6 +169,7 @@ def test_errors_that_come_late_keep_the_older_and_leave_nothing(
         assert names(fs.path) == [name] and content(fs.path / name) != before
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("path", ["auto", "buffered", "uring-buffered", "mmap"])
 @pytest.mark.parametrize("bytes", ["32KiB", "4MiB"])
 def test_the_command_ends_with_one_when_the_server_takes_nothing(

@@ -81,19 +81,22 @@ def test_growth_in_all_dimensions(path: Path, monkeypatch: pytest.MonkeyPatch, h
     steps_of(path, steps, [{"a": shape} for shape in shapes])
 
 
+@pytest.mark.parametrize("every", [6, pytest.param(1, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("how", ["ours", "earliest"])
-def test_deep_trees(path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
-    """From two levels to three, where nodes of several levels change at a time; and a growth of many chunks."""
+def test_deep_trees(path: Path, monkeypatch: pytest.MonkeyPatch, how: str, every: int) -> None:
+    """From two levels to three, where nodes of several levels change at a time; and a growth of many chunks. A look at
+    thousands of chunks takes a tenth of a second: three growths of three levels have one, and then each `every`th."""
     if how == "ours":
         make(path, {"a": (3640, 2)}, {"a": (1, 2)})
     else:
         make_with_h5py(path, {"a": (3640, 2)}, {"a": (1, 2)}, libver=how)
-    steps, writer, most = Steps(monkeypatch), Hdf5Writer(path, append=True), 0
+    steps, writer, deep = Steps(monkeypatch), Hdf5Writer(path, append=True), 0
     for count in (*range(3641, 3800, 3), 5000):
         before, after = grow(writer, {"a": (count, 2)})
-        look = count % 30 == 1 or count == 5000 or most >= 3
+        look = count == 5000 or 1 <= deep <= 3 or (deep and deep % every == 0)
         steps.publish(writer, (lambda image, o=before, n=after: check_content(image, o, n)) if look else None)
-        most = sum(one.kind == "TREE" for one in steps.changes)
+        deep += deep > 0 or sum(one.kind == "TREE" for one in steps.changes) >= 3
+    assert deep > 3
     check_content(path, after, after)
     with h5py.File(path) as file:
         assert file["a"].id.get_num_chunks() == 5000

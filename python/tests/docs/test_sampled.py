@@ -1,0 +1,34 @@
+"""`make test` runs a sample of a product that is marked `sampled`, in which every value has a case."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from places import ROOT
+
+
+def case(**values: Any) -> SimpleNamespace:
+    return SimpleNamespace(callspec=SimpleNamespace(params=values))
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (2, 3), (5, 2), (3, 3, 4)])
+def test_each_value_has_a_case(pytestconfig: pytest.Config, shape: tuple[int, ...]) -> None:
+    conftest: Any = pytestconfig.pluginmanager.get_plugin(str(Path(__file__).parents[1] / "conftest.py"))
+    cases = [case(**{f"axis {n}": at for n, at in enumerate(place)}) for place in product(*map(range, shape))]
+    left_out = conftest.beyond_the_sample(cases)
+    taken = [one for one in cases if one not in left_out]
+    assert len(taken) == max(shape)
+    for n, extent in enumerate(shape):
+        assert {one.callspec.params[f"axis {n}"] for one in taken} == set(range(extent))
+
+
+def test_make_runs_each_class() -> None:
+    text = (ROOT / "Makefile").read_text()
+    classes = ["'not long and not exhaustive'", "'long and not exhaustive'", "exhaustive"]
+    assert all(text.count(f"-m {one} ") == 1 for one in classes)
+    recipe = text.partition("test-all: test\n")[2].partition("\n")[0]
+    assert "$(MAKE) test-long" in recipe and "$(MAKE) test-exhaustive" in recipe
