@@ -3,6 +3,7 @@
 ! Runs on the emulated device. A failed check counts; the program stops with 1 when any failed.
 program penstock_test
   use penstock_history
+  use penstock_snapshot
   use, intrinsic :: iso_fortran_env, only: error_unit
   implicit none
   integer :: failures = 0
@@ -14,6 +15,7 @@ program penstock_test
   call boxes_have_the_dimensions_of_fortran_arrays()
   call a_history_has_the_dimensions_of_fortran_arrays()
   call fields_of_a_history_are_compressed()
+  call a_snapshot_is_written_by_one_call()
   if (failures > 0) stop 1
 
 contains
@@ -53,6 +55,16 @@ contains
     type(penstock_history_constant) :: constant
     type(penstock_attribute) :: attribute
     type(penstock_history_facts) :: facts
+    type(penstock_snapshot_options) :: snapshot
+    type(penstock_snapshot_dataset) :: dataset_of_snapshot
+    type(penstock_snapshot_attribute) :: attribute_of_snapshot
+    type(penstock_snapshot_preset) :: preset
+    type(penstock_snapshot_facts) :: facts_of_snapshot
+    call check(c_sizeof(snapshot) == snapshot%struct_size, 'size of penstock_snapshot_options')
+    call check(c_sizeof(dataset_of_snapshot) == dataset_of_snapshot%struct_size, 'size of penstock_snapshot_dataset')
+    call check(c_sizeof(attribute_of_snapshot) == attribute_of_snapshot%struct_size, 'penstock_snapshot_attribute')
+    call check(c_sizeof(preset) == preset%struct_size, 'size of penstock_snapshot_preset')
+    call check(c_sizeof(facts_of_snapshot) == facts_of_snapshot%struct_size, 'size of penstock_snapshot_facts')
     call check(c_sizeof(history) == history%struct_size, 'size of penstock_history_options')
     call check(c_sizeof(variable) == variable%struct_size, 'size of penstock_history_variable')
     call check(c_sizeof(constant) == constant%struct_size, 'size of penstock_history_constant')
@@ -310,5 +322,45 @@ contains
     call penstock_datafile_close(datafile)
     call penstock_context_destroy(context)
     call execute_command_line('rm -f '//name)
+  end subroutine
+
+  ! What h5py reads of such a file is compared in python/tests/snapshot.
+  subroutine a_snapshot_is_written_by_one_call()
+    character(len=*), parameter :: name = 'penstock_test.snapshot.hdf5'
+    character(len=11), parameter :: paths(2) = ['PartType0/x', 'PartType0/m']
+    type(c_ptr) :: context, snapshot
+    type(penstock_snapshot_options) :: options
+    type(penstock_snapshot_preset) :: preset
+    type(penstock_snapshot_facts) :: facts
+    type(penstock_error) :: error
+    real(c_double), target :: x(3, 5)
+    real(c_float), target :: m(5)
+    character(kind=c_char, len=:), allocatable, target :: layout
+    context = host_context()
+    x = 1
+    m = 2
+    options%memory = penstock_system
+    layout = penstock_name('swift')
+    preset%layout = c_loc(layout)
+    call check(penstock_snapshot_open(context, penstock_name(name), options, snapshot, error) == penstock_ok, 'opens')
+    call check(penstock_snapshot_array(snapshot, paths(1), 'float64', [3_c_int64_t, 5_c_int64_t], error) == &
+               penstock_ok, 'x is added')
+    call check(penstock_snapshot_array(snapshot, paths(1), 'float64', [3_c_int64_t, 5_c_int64_t], error) == &
+               penstock_invalid_argument, 'x twice is refused')
+    call check(index(penstock_string(error%message), 'added twice') > 0, 'and the error says so')
+    call check(penstock_snapshot_array(snapshot, paths(2), 'float32', [5_c_int64_t], error) == penstock_ok, 'm')
+    call check(penstock_snapshot_use_preset(snapshot, preset, error) == penstock_ok, 'has a layout')
+    call check(penstock_snapshot_number(snapshot, '/', 'n', 5, error) == penstock_ok, 'a number')
+    call check(penstock_snapshot_number(snapshot, '/', 'a', [1d0], error) == penstock_ok, 'an array')
+    call check(penstock_snapshot_text(snapshot, 'None', 't', 'text', error) == penstock_invalid_argument, 'no group')
+    call check(penstock_snapshot_write_all(snapshot, paths, [c_loc(x), c_loc(m)], [c_sizeof(x), 16_c_size_t], &
+               facts, error) == penstock_invalid_argument, 'another shape is refused')
+    call check(index(penstock_string(error%message), 'is given 16 bytes and takes 20') > 0, 'and the error says so')
+    call check(penstock_snapshot_write_all(snapshot, paths, [c_loc(x), c_loc(m)], [c_sizeof(x), c_sizeof(m)], facts, &
+               error) == penstock_ok, 'is written')
+    call check(facts%data_bytes == 140, 'facts')
+    call penstock_snapshot_free(snapshot)
+    call penstock_context_destroy(context)
+    call execute_command_line('rm '//name)
   end subroutine
 end program

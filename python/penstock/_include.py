@@ -46,7 +46,7 @@ def get_fortran_source() -> str:
 def fortran_sources() -> str:
     """For a shell: the modules to compile with a Fortran program, in the order that they need."""
     folder = Path(get_fortran_source()).parent
-    return shlex.join(str(folder / name) for name in ("penstock.f90", "penstock_history.f90"))
+    return shlex.join(str(folder / name) for name in ("penstock.f90", "penstock_history.f90", "penstock_snapshot.f90"))
 
 
 def cflags() -> str:

@@ -152,6 +152,9 @@ void add_cosmology(PresetParts& parts, const SnapshotPreset& preset) {
     parts.add(cosmology, one("Omega_m", preset.omega_matter));
     parts.add(cosmology, one("Omega_lambda", preset.omega_lambda));
     parts.add(cosmology, one("Omega_b", preset.omega_baryon));
+    parts.add(cosmology, one("Omega_cdm", preset.omega_matter - preset.omega_baryon));
+    parts.add(cosmology, one("Omega_nu", 0.0));
+    parts.add(cosmology, one("Omega_nu_0", 0.0));
     parts.add(cosmology, one("Omega_r", 0.0));
     parts.add(cosmology, one("Omega_k", 1 - preset.omega_matter - preset.omega_lambda));
     parts.add(cosmology, one("w_0", -1.0));
