@@ -93,6 +93,19 @@ TEST_F(FlowModel, a_tracer_moves_with_the_wind_and_the_error_falls_with_the_spac
     EXPECT_LT(fine, coarse / 4) << coarse << " and " << fine;
 }
 
+TEST_F(FlowModel, without_wind_x_and_y_are_alike) {
+    Model model(context, {.nx = 12, .ny = 12, .nz = 10, .wind = 0});
+    model.advance(40);
+    const std::vector<double> u = field(model, kOutU);
+    const std::vector<double> v = field(model, kOutV);
+    double fastest = 0;
+    each_cell(model.grid(), [&](int x, int y, int z, std::size_t at) {
+        fastest = std::max(fastest, u[at]);
+        EXPECT_NEAR(u[at], v[static_cast<std::size_t>(model.grid().at(y, x, z))], 1e-10);
+    });
+    EXPECT_GT(fastest, 0.1);
+}
+
 TEST_F(FlowModel, bits_do_not_depend_on_threads_or_on_a_restart) {
     Model one(context, {.nx = 12, .ny = 10, .nz = 9, .threads = 1});
     Model four(context, {.nx = 12, .ny = 10, .nz = 9, .threads = 4});

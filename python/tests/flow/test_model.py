@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from places import EXAMPLES
 
 import penstock
 from penstock import flow
@@ -54,3 +57,10 @@ def test_wrong_boxes_and_names() -> None:
         flow.Model(CELLS, wind=1e9, device="host")
     with pytest.raises(KeyError):
         flow.Model(CELLS, device="host")["X"]
+
+
+def test_the_example_tells_how_the_bubble_rises() -> None:
+    program = [sys.executable, str(EXAMPLES / "history" / "bubble.py")]
+    told = subprocess.run(program, capture_output=True, text=True, check=True, timeout=200)
+    rises = [float(one) for one in told.stdout.removeprefix("fastest rise, m/s:").split()]
+    assert len(rises) == 4 and 1 < rises[0] < rises[1] < rises[-1] < 30
