@@ -228,7 +228,7 @@ void HistoryState::put(const std::string& variable, const void* data, std::span<
     const auto began = Clock::now();
     if (on_device()) context_.synchronize_stream(caller_stream_);
     pack_field(field, layout, data);
-    wait_packed();
+    if (on_device()) stream_->synchronize();  // the caller may change the field once put() has returned
     ++field.puts;
     facts_.put_seconds += seconds_since(began);
 }
@@ -281,14 +281,6 @@ void HistoryState::pack_field(RunningField& field, const FieldLayout& layout, co
                                                                         : PackOperation::maximum;
     }
     pack(one, first, field.sum ? field.sum->data() : slot);
-}
-
-// The caller may change the field once put() has returned.
-void HistoryState::wait_packed() {
-    if (!on_device()) return;
-    Event& packed = *slots_[*slot_].packed;
-    stream_->record(packed);
-    packed.wait(Deadline::never());
 }
 
 void HistoryState::finish_statistics() {

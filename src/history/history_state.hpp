@@ -59,7 +59,6 @@ class HistoryState {
     void pack(const Pack& wanted, const void* source, void* destination);
     void pack_field(RunningField& field, const FieldLayout& layout, const void* data);
     void finish_statistics();
-    void wait_packed();
 
     Context context_;
     std::string name_;

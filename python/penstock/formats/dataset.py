@@ -174,7 +174,7 @@ class Dataset(Unread):
             small = self._small(selection)
             if small is not None:
                 return small
-        if is_plain and type(out).__module__ == "numpy" and self._small_into(selection, out):
+        if is_plain and _tells_memory(out) and self._small_into(selection, out):
             return out
         wanted = self._request(selection, out)
         some = self._some(wanted) if is_plain else None
@@ -212,7 +212,7 @@ class Dataset(Unread):
         return self._file.read_rows(self._rows, wanted) if self._rows else None
 
     def _small_into(self, selection: Any, out: Any) -> bool:
-        """A small read into an array of NumPy, or False."""
+        """A small read into an array of NumPy, or one in memory of the GPU that the file is read to; or False."""
         reader = self._reader or self._small_reader()
         if reader is None or self._file.context._open is None or out.dtype != self._plain:
             return False
@@ -348,3 +348,8 @@ class Dataset(Unread):
         filters = f", {'+'.join(info.filters)}" if info.filters else ""
         refused = f", cannot be read: {info.refusal}" if info.refusal else ""
         return f"<penstock.Dataset {self.name!r} {self.shape} {info.dtype}, {info.layout}{chunks}{filters}{refused}>"
+
+
+def _tells_memory(out: Any) -> bool:
+    """Whether it is an array of NumPy, or one in GPU memory that has a type as NumPy's have."""
+    return type(out).__module__ == "numpy" or (hasattr(out, "__cuda_array_interface__") and hasattr(out, "dtype"))

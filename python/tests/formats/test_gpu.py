@@ -111,6 +111,27 @@ def test_out_that_does_not_fit(file: penstock.DataFile, torch: Any) -> None:
             file["b"].read(out=out)
 
 
+@pytest.mark.parametrize("suffix", ["h5", "nc", "npy", "zarr", "gzip.h5", "big.nc3"])
+def test_small_reads_into_arrays_of_cupy(tmp_path: Path, suffix: str, cupy: Any) -> None:
+    values = np.random.default_rng(4).random((40, 1024), dtype="f4")
+    options = {"chunk_shape": (4, 1024), "compression": "gzip"} if "gzip" in suffix else {}
+    penstock.save(tmp_path / f"x.{suffix}", {"data": values}, **options)
+    with penstock.open(tmp_path / f"x.{suffix}", device=DEVICE) as file:
+        for row in (3, 3, 17, -1):
+            out = cupy.zeros(1024, "f4")
+            assert file["data"].read(row, out=out) is out
+            assert np.array_equal(out.get(), values[row])
+            assert np.array_equal(file["data"][row].to_numpy(), values[row])
+        both = cupy.zeros((2, 8), "f4")
+        file["data"].read(np.s_[5:7, 16:24], out=both)
+        assert np.array_equal(both.get(), values[5:7, 16:24])
+        for wrong in (cupy.zeros(1023, "f4"), cupy.zeros((1, 1024), "f4"), cupy.zeros(2048, "f4")[::2]):
+            with pytest.raises(ValueError, match="1024|strides"):
+                file["data"].read(3, out=wrong)
+        with pytest.raises(TypeError, match="float"):
+            file["data"].read(3, out=cupy.zeros(1024, "f8"))
+
+
 def test_work_queued_on_a_stream_comes_first(
     file: penstock.DataFile, stored: dict[str, np.ndarray], torch: Any, cupy: Any
 ) -> None:

@@ -100,11 +100,13 @@ class SmallReader {
         return read(index);
     }
 
-    // Into memory of the caller, whose elements are of the type that is read. True, or as read().
+    // Into memory of the caller, on the device that the context is for, whose elements are of the type that is read. True,
+    // or as read().
     nb::object read_into(nb::handle index, nb::handle out) {
         Asked asked;
         data::Runs runs;
-        if (!emulated_ || source_.backwards || !find(index, asked, runs) || !has_shape(out, asked)) return nb::none();
+        if (source_.backwards || !find(index, asked, runs)) return nb::none();
+        if (!(emulated_ ? has_shape(out, asked) : has_device_shape(out, asked))) return nb::none();
         try {
             need_own_process(context_);
             const BorrowedMemory borrowed(context_, out, BorrowedMemory::Use::write_into);
@@ -322,6 +324,20 @@ class SmallReader {
         same = same && left == view.ndim;
         PyBuffer_Release(&view);
         return same;
+    }
+
+    // Of an array that tells of itself as those in GPU memory do.
+    bool has_device_shape(nb::handle out, const Asked& asked) const {
+        const nb::object told = nb::getattr(out, "__cuda_array_interface__", nb::none());
+        if (told.is_none()) return false;
+        const nb::tuple shape = nb::borrow<nb::tuple>(told["shape"]);
+        std::size_t left = 0;
+        for (std::size_t axis = 0; axis < layout_.dimensions(); ++axis) {
+            if (asked.dropped[axis]) continue;
+            if (left == shape.size() || nb::cast<std::int64_t>(shape[left]) != asked.box.count[axis]) return false;
+            ++left;
+        }
+        return left == shape.size();
     }
 
     void swap(const MemoryView& memory) const {
