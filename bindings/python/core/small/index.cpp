@@ -78,4 +78,35 @@ nb::object tuple_of(const std::array<std::int64_t, data::kMostDimensions>& numbe
     return nb::steal(tuple);
 }
 
+bool has_shape(nb::handle out, const data::Layout& layout, const Asked& asked) {
+    Py_buffer view;
+    if (PyObject_GetBuffer(out.ptr(), &view, PyBUF_CONTIG) != 0) {
+        PyErr_Clear();
+        return false;
+    }
+    int left = 0;
+    bool same = static_cast<std::uint64_t>(view.itemsize) == layout.item_bytes();
+    for (std::size_t axis = 0; axis < layout.dimensions(); ++axis) {
+        if (asked.dropped[axis]) continue;
+        same = same && left < view.ndim && view.shape[left] == asked.box.count[axis];
+        ++left;
+    }
+    same = same && left == view.ndim;
+    PyBuffer_Release(&view);
+    return same;
+}
+
+bool has_device_shape(nb::handle out, const data::Layout& layout, const Asked& asked) {
+    const nb::object told = nb::getattr(out, "__cuda_array_interface__", nb::none());
+    if (told.is_none()) return false;
+    const nb::tuple shape = nb::borrow<nb::tuple>(told["shape"]);
+    std::size_t left = 0;
+    for (std::size_t axis = 0; axis < layout.dimensions(); ++axis) {
+        if (asked.dropped[axis]) continue;
+        if (left == shape.size() || nb::cast<std::int64_t>(shape[left]) != asked.box.count[axis]) return false;
+        ++left;
+    }
+    return left == shape.size();
+}
+
 }  // namespace penstock::python

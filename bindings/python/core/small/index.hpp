@@ -23,4 +23,8 @@ bool ask(nb::handle index, const data::Layout& layout, bool backwards, Asked& as
 nb::object tuple_of(const std::array<std::int64_t, data::kMostDimensions>& numbers, const Asked& asked,
                     std::size_t dimensions, bool backwards);
 
+// Whether `out` has the shape of what was asked, in C order: memory of the host, and of a GPU.
+bool has_shape(nb::handle out, const data::Layout& layout, const Asked& asked);
+bool has_device_shape(nb::handle out, const data::Layout& layout, const Asked& asked);
+
 }  // namespace penstock::python

@@ -3,6 +3,7 @@
 // It answers None where a transfer must be made, and then nothing has happened that counts. Whoever asked starts that
 // transfer, which finds another way or tells the error. So no error is told twice here, and none is lost.
 #include <nanobind/stl/shared_ptr.h>
+
 #include <array>
 #include <new>
 #include <utility>
@@ -100,13 +101,13 @@ class SmallReader {
         return read(index);
     }
 
-    // Into memory of the caller, on the device that the context is for, whose elements are of the type that is read. True,
+    // Into memory of the caller that the context's device computes on. Its elements are of the type that is read. True,
     // or as read().
     nb::object read_into(nb::handle index, nb::handle out) {
         Asked asked;
         data::Runs runs;
         if (source_.backwards || !find(index, asked, runs)) return nb::none();
-        if (!(emulated_ ? has_shape(out, asked) : has_device_shape(out, asked))) return nb::none();
+        if (!(emulated_ ? has_shape(out, layout_, asked) : has_device_shape(out, layout_, asked))) return nb::none();
         try {
             need_own_process(context_);
             const BorrowedMemory borrowed(context_, out, BorrowedMemory::Use::write_into);
@@ -307,39 +308,6 @@ class SmallReader {
         return Took::all;
     }
 
-    // Whether `out` has the shape of what was asked, in C order.
-    bool has_shape(nb::handle out, const Asked& asked) const {
-        Py_buffer view;
-        if (PyObject_GetBuffer(out.ptr(), &view, PyBUF_CONTIG) != 0) {
-            PyErr_Clear();
-            return false;
-        }
-        int left = 0;
-        bool same = static_cast<std::uint64_t>(view.itemsize) == layout_.item_bytes();
-        for (std::size_t axis = 0; axis < layout_.dimensions(); ++axis) {
-            if (asked.dropped[axis]) continue;
-            same = same && left < view.ndim && view.shape[left] == asked.box.count[axis];
-            ++left;
-        }
-        same = same && left == view.ndim;
-        PyBuffer_Release(&view);
-        return same;
-    }
-
-    // Of an array that tells of itself as those in GPU memory do.
-    bool has_device_shape(nb::handle out, const Asked& asked) const {
-        const nb::object told = nb::getattr(out, "__cuda_array_interface__", nb::none());
-        if (told.is_none()) return false;
-        const nb::tuple shape = nb::borrow<nb::tuple>(told["shape"]);
-        std::size_t left = 0;
-        for (std::size_t axis = 0; axis < layout_.dimensions(); ++axis) {
-            if (asked.dropped[axis]) continue;
-            if (left == shape.size() || nb::cast<std::int64_t>(shape[left]) != asked.box.count[axis]) return false;
-            ++left;
-        }
-        return left == shape.size();
-    }
-
     void swap(const MemoryView& memory) const {
         Box words;
         words.destination = memory.data;
@@ -406,8 +374,9 @@ std::unique_ptr<SmallReader> reader_of(const Context& context, std::shared_ptr<S
     file.bytes = nb::cast<std::optional<std::uint64_t>>(watched[3]);
     file.modified_ns = nb::cast<std::optional<std::int64_t>>(watched[4]);
     file.changed_ns = nb::cast<std::optional<std::int64_t>>(watched[5]);
-    SmallReader::Source source{Layout(std::move(described)), swap_bytes, nb::cast<bool>(stored["backwards"]),
-                               std::move(file), stored["array_class"], stored["dtype"]};
+    SmallReader::Source source{
+        Layout(std::move(described)), swap_bytes,     nb::cast<bool>(stored["backwards"]), std::move(file),
+        stored["array_class"],        stored["dtype"]};
     if (const nb::object find = stored["find_chunk"]; !find.is_none()) {
         source.chunks = {find, stored["keep_chunk"], stored["pipeline"], nb::cast<std::string>(stored["decoder"]),
                          nb::cast<std::uint64_t>(stored["chunk_bytes"])};

@@ -1,7 +1,8 @@
 """The suite `simulation`: what writing costs a model that runs, each way in turn in one run.
 
 A step is the model's time steps, then the output. Each is timed by itself: `compute_ms` is the first, `stall_ms` the
-calls of the second without waits for a slot, which are `wait_ms`. The seconds of a trial end when the files are closed.
+calls of the second without waits for a slot, which are `wait_ms`. Both are medians of steps. The first step also makes
+files and slots: `first_stall_ms`. The seconds of a trial end when the files are closed.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def measure(case: FlowRun, way: str, _round: int = 0) -> Sample:
     folder.mkdir()
     try:
         case.model.restart()
-        computed, put = [], []
+        computed, put, waits = [], [], [0.0]
         with Stopwatch() as watch:
             writing = WAYS[way](case, folder)
             for step in range(case.steps):
@@ -46,7 +47,7 @@ def measure(case: FlowRun, way: str, _round: int = 0) -> Sample:
                 writing.put(step)
                 computed.append((ready - began) * 1e3)
                 put.append((time.perf_counter() - ready) * 1e3)
-            waited = writing.wait_seconds() * 1e3 / case.steps
+                waits.append(writing.wait_seconds() * 1e3)
             closing = time.perf_counter()
             writing.close()
             closed = time.perf_counter() - closing
@@ -60,12 +61,17 @@ def measure(case: FlowRun, way: str, _round: int = 0) -> Sample:
         "substeps": case.substeps,
         "step_bytes": case.bytes // case.steps,
         "compute_ms": statistics.median(computed),
-        "stall_ms": max(0.0, statistics.mean(put) - waited),
-        "median_stall_ms": statistics.median(put),
-        "wait_ms": waited,
+        **_stalls(put, waits),
+        "wait_ms": waits[-1] / case.steps,
         "close_s": closed,
         **watch.cpu(),
     }
+
+
+def _stalls(put: list[float], waits: list[float]) -> Sample:
+    """`waits`: in all, before the first step and after each."""
+    stalls = [one - (after - before) for one, before, after in zip(put, waits, waits[1:], strict=False)]
+    return {"stall_ms": max(0.0, statistics.median(stalls)), "first_stall_ms": max(0.0, stalls[0])}
 
 
 def engine(case: FlowRun, _round: int = 0) -> Sample:

@@ -15,6 +15,7 @@ PAGE = SuitePage(
                 SECONDS,
                 Shown("compute ms", "compute_ms"),
                 Shown("stall ms", "stall_ms"),
+                Shown("first ms", "first_stall_ms"),
                 Shown("wait ms", "wait_ms"),
                 Shown("close s", "close_s"),
                 Shown("write of a step ms", "step_write_ms"),

@@ -16,7 +16,8 @@ from penstock_bench.suites.simulation.measure import ENGINE
 from penstock_bench.suites.simulation.ways import WAYS
 
 Rows = list[dict[str, Any]]
-COLUMNS = ("ms a step", "compute ms", "slower %", "stall ms", "wait ms", "close s", "total s", "added s", "GB/s", "n")
+OF_STEPS = ("ms a step", "compute ms", "slower %", "stall ms", "first ms", "wait ms")
+COLUMNS = (*OF_STEPS, "close s", "total s", "added s", "GB/s", "n")
 
 
 def tables(rows: Rows, kind: str) -> list[Table]:
@@ -41,7 +42,7 @@ def tables(rows: Rows, kind: str) -> list[Table]:
     return [table]
 
 
-TIMES = ("compute_ms", "stall_ms", "wait_ms", "close_s")
+TIMES = ("compute_ms", "stall_ms", "first_stall_ms", "wait_ms", "close_s")
 
 
 def _beside(medians: Medians, way: str) -> tuple[float | None, float | None]:
