@@ -19,6 +19,11 @@ CELLS = (64, 32, 32) if PICTURE else (16, 8, 16)
 MINUTES, EVERY = 8, 2
 
 
+def on_host(array: ps.Array) -> np.ndarray:
+    """What was read lies on the GPU, where there is one."""
+    return array.to_numpy()
+
+
 def write(name: Path) -> None:
     model = flow.Model(CELLS, bubble=4.0, wind=8.0)
     middles = {axis: (np.arange(n) + 0.5) * model.spacing for axis, n in zip("xyz", CELLS, strict=True)}
@@ -39,10 +44,10 @@ def draw(name: Path) -> None:
     from matplotlib.figure import Figure
 
     with ps.open(name) as file:
-        times, x, z = (np.asarray(file[one][...]) / unit for one, unit in (("time", 60), ("x", 1e3), ("z", 1e3)))
+        times, x, z = (on_host(file[one][...]) / unit for one, unit in (("time", 60), ("x", 1e3), ("z", 1e3)))
         middle = CELLS[1] // 2
-        warmth = [np.asarray(file["PT"][step, middle]).T - 300 for step in range(len(times))]
-        rising = [np.asarray(file["W"][step, middle]).T for step in range(len(times))]
+        warmth = [on_host(file["PT"][step, middle]).T - 300 for step in range(len(times))]
+        rising = [on_host(file["W"][step, middle]).T for step in range(len(times))]
     figure = Figure(figsize=(8.4, 3.9), layout="constrained")
     grid = figure.subplots(2, len(times) // 2, sharex=True, sharey=True)
     for axes, minutes, colours, lines in zip(grid.flat, times, warmth, rising, strict=True):
@@ -60,7 +65,7 @@ with tempfile.TemporaryDirectory() as folder:
     written = Path(folder) / "bubble.nc"
     write(written)
     with ps.open(written) as file:
-        rises = np.asarray(file["W"][...]).max(axis=(1, 2, 3))
+        rises = on_host(file["W"][...]).max(axis=(1, 2, 3))
     print("fastest rise, m/s:", *(f"{one:.1f}" for one in rises))
     if PICTURE:
         draw(written)
