@@ -21,6 +21,7 @@ from typing import Any
 
 from penstock import _core
 from penstock._error import Error
+from penstock._files.open_files import with_room
 
 _ADVICE = "check the folder, its permissions and its space"
 _NAME_PART = 100  # characters of the target's name in a temporary's: together they must fit NAME_MAX
@@ -51,7 +52,7 @@ class WriterLock:
         self._name, self._process = name, os.getpid()
         flags = os.O_CLOEXEC | os.O_NONBLOCK  # a pipe that came meanwhile is not waited for
         flags |= os.O_RDONLY if os.path.isdir(name) or kind == fcntl.LOCK_SH else os.O_RDWR  # for the locks of NFS
-        self._descriptor = checked("open for writing", name, lambda: os.open(name, flags))
+        self._descriptor = checked("open for writing", name, lambda: with_room(lambda: os.open(name, flags)))
         self.held = False
         try:
             fcntl.flock(self._descriptor, kind | fcntl.LOCK_NB)
@@ -162,7 +163,7 @@ def sync_folder(name: str) -> None:
     """Makes the names in a folder durable."""
 
     def sync() -> None:
-        descriptor = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        descriptor = with_room(lambda: os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
         try:
             os.fsync(descriptor)
         finally:
@@ -187,7 +188,7 @@ def sync_tree(root: str, *, top: bool = True) -> None:
 
 def sync_file(name: str) -> None:
     def sync() -> None:
-        descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = with_room(lambda: os.open(name, os.O_RDONLY | os.O_CLOEXEC))
         try:
             os.fsync(descriptor)
         finally:

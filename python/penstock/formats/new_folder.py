@@ -153,7 +153,7 @@ class NewFolder:
         if held >= 0:
             os.close(held)
         try:
-            self._older = os.open(self.name, _AS_IT_IS)
+            self._older = with_room(lambda: os.open(self.name, _AS_IT_IS))
         except FileNotFoundError:
             return
         except OSError as error:
@@ -267,7 +267,7 @@ def _remove_alone(held: int, name: str, marks: Sequence[str]) -> None:
         _remove(held, name, marks)
         return
     try:
-        lock = os.open(_inside(held), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        lock = with_room(lambda: os.open(_inside(held), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
     except OSError:  # who may not look into it cannot empty it
         return
     try:
@@ -300,7 +300,7 @@ def _remove_dead(name: str, marks: Sequence[str]) -> bool:
     """Whether the folder was left by a killed writer of ours, and is gone now. A user that may rename there
     may have given any folder that name; one of ours has a mark in it, or nothing that is finished."""
     try:
-        descriptor = os.open(name, _FOLDER)
+        descriptor = with_room(lambda: os.open(name, _FOLDER))
     except OSError:
         return False
     try:

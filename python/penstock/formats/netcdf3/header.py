@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from penstock._error import Error
 from penstock._files.descriptor import close_read, read_at
+from penstock._files.open_files import with_room
 from penstock.formats.faults import FOREIGN_BYTES, damaged, foreign, unsupported
 
 LARGEST_HEADER_BYTES = 256 << 20
@@ -180,7 +181,8 @@ class Header:
 def read_header(name: str) -> Header:
     """Parses the header of a file. Raises penstock.Error."""
     try:
-        descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a FIFO must not make us wait
+        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # a FIFO must not make us wait
+        descriptor = with_room(lambda: os.open(name, flags))
         try:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):

@@ -18,6 +18,7 @@ from typing import Any
 
 from penstock._error import Error
 from penstock._files.descriptor import flush, write_at
+from penstock._files.open_files import with_room
 from penstock.formats.faults import refused, told, unknown
 from penstock.formats.model import Box, ChunkTable, DatasetInfo, NewDataset, Shape, Writer
 from penstock.formats.netcdf3.encode import encode, encode_records
@@ -187,7 +188,7 @@ class NetCDF3Writer(Writer):
         if self._new is not None:
             return os.dup(self._new.descriptor)
         try:
-            descriptor = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+            descriptor = with_room(lambda: os.open(self._path, os.O_RDWR | os.O_CLOEXEC))
         except OSError as error:
             raise Error.of(error, "open for writing", self.name, "check the name and its permissions") from error
         try:

@@ -19,6 +19,7 @@ import numpy as np
 from penstock._arrays.dtype import DType
 from penstock._error import Error
 from penstock._files.descriptor import close_read, read_at
+from penstock._files.open_files import with_room
 from penstock.formats.faults import unknown
 from penstock.formats.model import Box, ChunkTable, Container, DatasetInfo, Watch
 
@@ -88,7 +89,7 @@ class reading:  # noqa: N801 - reads as a function
     def __enter__(self) -> tuple[int, os.stat_result]:
         try:
             # A pipe of this name does not block.
-            self._descriptor = os.open(self._name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            self._descriptor = with_room(lambda: os.open(self._name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK))
             status = os.fstat(self._descriptor)
             if stat.S_ISREG(status.st_mode):
                 return self._descriptor, status

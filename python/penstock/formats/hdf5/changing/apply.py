@@ -13,6 +13,7 @@ import os
 from collections.abc import Sequence
 
 from penstock._files.descriptor import read_at, write_at
+from penstock._files.open_files import with_room
 from penstock.formats.faults import unsupported
 from penstock.formats.hdf5.changing.order import Change
 from penstock.formats.hdf5.changing.overlay import PAGE_BYTES
@@ -69,4 +70,4 @@ def _write_direct(name: str, descriptor: int, offset: int, content: bytes) -> No
 
 
 def _open_direct(name: str) -> int:
-    return os.open(name, os.O_RDWR | os.O_DIRECT | os.O_CLOEXEC)
+    return with_room(lambda: os.open(name, os.O_RDWR | os.O_DIRECT | os.O_CLOEXEC))
