@@ -14,6 +14,7 @@
 #include "formats/create/check_schema.hpp"
 #include "formats/faults.hpp"
 #include "history/compression.hpp"
+#include "history/time_axis.hpp"
 
 namespace penstock::history {
 
@@ -95,6 +96,7 @@ HistoryState::HistoryState(const Context& context, std::string name, const Histo
     }
     if (!std::isfinite(options.start_time)) throw refused(operation, "start_time is no number", "give a finite time");
     check_calendar(options.calendar);
+    check_time_units(options.time_units);
     stores_big_endian(options.format);  // throws of an unknown format
     filters_of("history", options.compression, options, sizeof(float));
 }

@@ -1,4 +1,5 @@
 // Tests of histories: what readers find in the file, step by step, and what wrong use is told.
+// Tried with them: time_axis.
 #include "penstock/history.hpp"
 
 #include <gtest/gtest.h>
@@ -178,6 +179,18 @@ TEST_P(HistoryTest, WrongUseIsOneLineAndLeavesTheHistoryAsItWas) {
     wanted = options();
     wanted.calendar = "mayan";
     expect_refusal("no calendar 'mayan'", [&] { open(); });
+    wanted = options();
+    for (const char* units :
+         {"seconds", "fortnights since 2000-01-01", "seconds since now", "seconds since 2000-13-01", "s since 2000-01",
+          "seconds since 2000-01-01 25:00:00", "seconds since 2000-01-01 00:00:00 CET", "days since 2000-01-01x"}) {
+        wanted.time_units = units;
+        expect_refusal("the units of the time are", [&] { open(); });
+    }
+    for (const char* units : {"days since 1850-1-1", "hours since 1900-01-01T00:00:00Z", "h since -44-03-15 12",
+                              "seconds since 2000-01-01 00:00:00.5 +09:00", "days since 0001-01-01 00:00 UTC"}) {
+        wanted.time_units = units;
+        EXPECT_NO_THROW(open()) << units;
+    }
     wanted = options();
     wanted.slots = 65;
     expect_refusal("65 slots", [&] { open(); });

@@ -351,15 +351,6 @@ void add_variable(HistoryLayout& layout, const HistoryVariable& one, const Histo
 
 }  // namespace
 
-void check_calendar(const std::string& calendar) {
-    constexpr std::array<const char*, 10> known{
-        "standard", "gregorian", "proleptic_gregorian", "julian", "noleap", "365_day", "360_day", "all_leap",
-        "366_day",  "none"};
-    if (std::find(known.begin(), known.end(), calendar) != known.end()) return;
-    throw Error(ErrorCode::invalid_argument, "open history", "there is no calendar " + shown(calendar),
-                "use standard, proleptic_gregorian, julian, noleap, 360_day, all_leap or none");
-}
-
 FieldLayout with_strides(FieldLayout field, std::span<const std::int64_t> strides_bytes) {
     const std::string what = "variable " + shown(field.name);
     if (strides_bytes.size() != field.extents.size()) {

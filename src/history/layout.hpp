@@ -60,7 +60,6 @@ struct Definitions {
     std::vector<HistoryAttribute> attributes{};
 };
 
-void check_calendar(const std::string& calendar);  // throws Error{invalid_argument}
 // `swap`: the file has the other order of bytes than this machine. Throws Error{invalid_argument} with the name of what
 // is wrong.
 HistoryLayout plan_history(const Definitions& definitions, const HistoryOptions& options, bool swap);
