@@ -125,8 +125,8 @@ def test_writers_of_one_name_at_once_do_not_remove_each_others_folders(
         monkeypatch.undo()
         assert len(others) == 1
     else:  # another one takes a folder for dead which is not locked yet
-        make = Path.mkdir
-        monkeypatch.setattr(Path, "mkdir", lambda *a, **b: (make(*a, **b), monkeypatch.undo(), a[0].rmdir()))
+        make = os.mkdir
+        monkeypatch.setattr(os, "mkdir", lambda *a: (make(*a), monkeypatch.undo(), Path(a[0]).rmdir()))
         others.append(made())
     others[0].publish(durable=False)
     assert names(tmp_path) == ["x"]
