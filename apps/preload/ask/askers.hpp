@@ -1,0 +1,33 @@
+// The threads that ask the kernel, so that the program's own never wait for it. None is started before a descriptor has
+// something to ask.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "preload/ask/table.hpp"
+
+namespace preload {
+
+class Askers {
+public:
+    constexpr explicit Askers(Table& table) : table_(table) {}
+
+    // Something was left to ask. Starts the threads at the first time.
+    void wake();
+    // In the child of a fork: the threads stayed with the parent.
+    void forget() { started_.store(0); }
+    int threads() const { return started_.load(std::memory_order_relaxed); }
+    // Asks for what is left of one descriptor. Returns whether anything was. Tests call it without a thread.
+    static bool serve(Descriptor& descriptor);
+
+private:
+    static void* run(void* askers);
+    void start();
+
+    Table& table_;
+    std::atomic<std::uint32_t> news_{0};
+    std::atomic<int> started_{0};
+};
+
+}  // namespace preload

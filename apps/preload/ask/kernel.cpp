@@ -1,0 +1,176 @@
+// See kernel.hpp.
+#include "preload/ask/kernel.hpp"
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+
+namespace preload::kernel {
+namespace {
+
+constexpr long kCachestatCall = 451;
+constexpr std::int64_t kPage = 4096;  // cachestat counts pages; a larger page only lowers the share, towards "cold"
+constexpr long kEnoughAheadKib = 1024;  // decision 0047: from here on asking early gains nothing
+
+class SavedErrno {
+public:
+    SavedErrno() : saved_(errno) {}
+    ~SavedErrno() { errno = saved_; }
+    SavedErrno(const SavedErrno&) = delete;
+    SavedErrno& operator=(const SavedErrno&) = delete;
+
+private:
+    int saved_;
+};
+
+bool lies_in_memory(int fd) {
+    struct statfs found {};
+    if (::syscall(SYS_fstatfs, fd, &found) != 0) return false;
+    const auto type = static_cast<std::uint64_t>(found.f_type);
+    return type == 0x01021994 || type == 0x858458f6 || type == 0x958458f6;  // tmpfs, ramfs, hugetlbfs
+}
+
+// The kernel's own window, of the device behind the file; below 0: not told.
+long window_kib(std::uint64_t device) {
+    char name[64];
+    std::snprintf(name, sizeof name, "/sys/class/bdi/%u:%u/read_ahead_kb", major(device), minor(device));
+    const int fd = static_cast<int>(::syscall(SYS_openat, AT_FDCWD, name, O_RDONLY | O_CLOEXEC));
+    if (fd < 0) return -1;
+    char text[32] = {};
+    const long got = ::syscall(SYS_read, fd, text, sizeof text - 1);
+    ::syscall(SYS_close, fd);
+    return got > 0 ? std::strtol(text, nullptr, 10) : -1;
+}
+
+// A byte that is read only if no storage has to be asked.
+int byte_is_cached(int fd, std::int64_t offset) {
+    char byte;
+    iovec piece{&byte, 1};
+    const long got = ::syscall(SYS_preadv2, fd, &piece, 1, offset, 0, RWF_NOWAIT);
+    if (got >= 0) return 1;
+    return errno == EAGAIN ? 0 : -1;
+}
+
+}  // namespace
+
+const char* words(Why why) {
+    switch (why) {
+        case Why::none: return "asked for";
+        case Why::small: return "too little moved in order";
+        case Why::not_regular: return "no regular file";
+        case Why::in_memory: return "the file lies in memory";
+        case Why::unlinked: return "the file has no name any more";
+        case Why::synchronous: return "opened with O_DIRECT or O_SYNC";
+        case Why::kernel_reads_ahead: return "the kernel reads ahead far enough by itself";
+        case Why::no_residency: return "the system does not tell what the page cache holds";
+        case Why::no_thread: return "the system gave no thread";
+    }
+    return "";
+}
+
+bool stat(int fd, FileFacts& facts) {
+    const SavedErrno saved;
+    struct stat found {};
+    if (::fstat(fd, &found) != 0) return false;
+    const long flags = ::syscall(SYS_fcntl, fd, F_GETFL);
+    facts = {found.st_dev, found.st_ino, found.st_size, S_ISREG(found.st_mode), static_cast<int>(flags)};
+    return flags >= 0;
+}
+
+std::int64_t position(int fd) {
+    const SavedErrno saved;
+    return ::syscall(SYS_lseek, fd, 0L, SEEK_CUR);
+}
+
+bool move_to(int fd, std::int64_t place) {
+    const SavedErrno saved;
+    return ::syscall(SYS_lseek, fd, place, SEEK_SET) == place;
+}
+
+Why unsuited(int fd, Direction direction) {
+    const SavedErrno saved;
+    struct stat found {};
+    if (::fstat(fd, &found) != 0 || !S_ISREG(found.st_mode)) return Why::not_regular;
+    const long flags = ::syscall(SYS_fcntl, fd, F_GETFL);
+    if (flags < 0 || (flags & (O_DIRECT | O_SYNC | O_DSYNC)) != 0) return Why::synchronous;
+    if (lies_in_memory(fd)) return Why::in_memory;
+    if (direction == Direction::write) return found.st_nlink == 0 ? Why::unlinked : Why::none;
+    if (window_kib(found.st_dev) >= kEnoughAheadKib) return Why::kernel_reads_ahead;
+    return is_cached(fd, {0, 1}) < 0 ? Why::no_residency : Why::none;
+}
+
+int is_cached(int fd, Span span) {
+    const SavedErrno saved;
+    const std::uint64_t range[2] = {static_cast<std::uint64_t>(span.offset), static_cast<std::uint64_t>(span.bytes)};
+    std::uint64_t found[5] = {};
+    if (::syscall(kCachestatCall, fd, range, found, 0u) == 0) {
+        return static_cast<std::int64_t>(found[0]) * kPage * 10 >= span.bytes * 9 ? 1 : 0;
+    }
+    const int first = byte_is_cached(fd, span.offset);
+    return first <= 0 ? first : byte_is_cached(fd, span.end() - 1);
+}
+
+void start_writeback(int fd, Span span) {
+    const SavedErrno saved;
+    ::syscall(SYS_sync_file_range, fd, span.offset, span.bytes, SYNC_FILE_RANGE_WRITE);
+}
+
+void read_ahead(int fd, Span span) {
+    const SavedErrno saved;
+    ::syscall(SYS_readahead, fd, span.offset, static_cast<std::size_t>(span.bytes));
+}
+
+int flush(int fd) {
+    const SavedErrno saved;
+    while (::syscall(SYS_fsync, fd) != 0) {
+        if (errno != EINTR) return errno;
+    }
+    return 0;
+}
+
+int process() {
+    const SavedErrno saved;
+    return static_cast<int>(::syscall(SYS_getpid));
+}
+
+void rest() {
+    const SavedErrno saved;
+    const timespec moment{0, 50'000};
+    ::syscall(SYS_nanosleep, &moment, nullptr);
+}
+
+bool write_file(const char* name, const char* text, std::uint64_t bytes) {
+    const SavedErrno saved;
+    const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
+    const int fd = static_cast<int>(::syscall(SYS_openat, AT_FDCWD, name, flags, 0666));
+    if (fd < 0) return false;
+    while (bytes > 0) {
+        const long wrote = ::syscall(SYS_write, fd, text, bytes);
+        if (wrote <= 0) break;
+        text += wrote;
+        bytes -= static_cast<std::uint64_t>(wrote);
+    }
+    return ::syscall(SYS_close, fd) == 0 && bytes == 0;
+}
+
+void wait(const std::uint32_t* word, std::uint32_t seen) {
+    const SavedErrno saved;
+    ::syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0);
+}
+
+void wake(const std::uint32_t* word) {
+    const SavedErrno saved;
+    ::syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+}
+
+}  // namespace preload::kernel

@@ -1,0 +1,14 @@
+// Which libraries the process has loaded: CUDA's, and libpenstock with its own reads and writes.
+//
+// Asked of the dynamic linker's list, without the lock under which it runs constructors: a thread that one of those
+// waits for may read a file meanwhile.
+#pragma once
+
+namespace preload {
+
+bool has_cuda();    // looks
+bool knows_cuda();  // has looked, and found it
+// Whether code at `address` is libpenstock's: its files are none of the program's.
+bool is_of_engine(const void* address);
+
+}  // namespace preload

@@ -1,0 +1,31 @@
+// One read or write of the program, whichever function it called: memory of a GPU goes by the engine, the rest by the
+// call behind, and then the watch learns of it.
+#pragma once
+
+#include <cerrno>
+
+#include "preload/gpu/moves.hpp"
+#include "preload/watch.hpp"
+
+namespace preload {
+
+template <typename Plain>
+ssize_t through(const GpuCall& call, Plain plain) {
+    ssize_t result = 0;
+    if (call.bytes >= kPointerBytes) [[unlikely]] {
+        if (const GpuPointer pointer = gpu_pointer(call.data)) {
+            if (move_by_gpu(call, pointer, result)) return result;
+        }
+    }
+    result = plain();
+    if (result > 0) [[likely]] {
+        if (Descriptor* one = watch.find(call.number)) watch.moved(*one, {call.direction, result, call.offset});
+    } else if (result < 0 && errno == EFAULT) {
+        if (const GpuPointer pointer = gpu_pointer(call.data)) {
+            if (!move_by_gpu(call, pointer, result)) errno = EFAULT;
+        }
+    }
+    return result;
+}
+
+}  // namespace preload

@@ -1,0 +1,55 @@
+// What the functions that stand in for libc's call: a file was opened, moved bytes, is about to be closed.
+//
+// The one process-wide object. It is constant-initialised, because libc's functions are called before any constructor
+// runs. A child of vfork shares the parent's memory, and must not change it: what opens and closes asks first whose
+// process this is.
+#pragma once
+
+#include "preload/ask/askers.hpp"
+#include "preload/report.hpp"
+#include "preload/settings.hpp"
+#include "preload/ask/table.hpp"
+
+namespace preload {
+
+struct Moved {
+    Direction direction;
+    std::int64_t bytes;
+    std::int64_t offset = -1;  // below 0: where the descriptor stands
+};
+
+class Watch {
+public:
+    constexpr Watch() : askers_(table_), report_(settings_, table_) {}
+
+    void begin();       // at the library's constructor
+    void begin_child();  // after a fork
+    void end();         // at the end of the process
+
+    // `number` was opened, whatever it was before, by code at `caller`. `name` as the program gave it.
+    void opened(int number, const char* name, const void* caller);
+    void duplicated(int number, int other);
+    void moved(Descriptor& descriptor, const Moved& moved);
+    Descriptor* find(int number) { return table_.find(number); }
+    // A descriptor is about to be closed: nothing works for its number when this returns. Where files are to be durable
+    // it is so then. Null: nothing is known of it. Give the result to `closed` after the close.
+    Descriptor* closing(int number, int& error);
+    void closed(Descriptor* descriptor);
+    // Another number was put in the place of this one, or it went with others: closing and closed in one.
+    void replaced(int number);
+    void flush_all();  // where files are to be durable: those that are still open
+
+    Settings& settings() { return settings_; }
+    bool is_ours() const { return process_ == kernel::process(); }
+
+private:
+    Settings settings_;
+    Table table_;
+    Askers askers_;
+    Report report_;
+    int process_ = 0;
+};
+
+extern Watch watch;
+
+}  // namespace preload

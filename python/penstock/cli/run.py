@@ -1,0 +1,98 @@
+"""`penstock run`: an unmodified program, with libpenstock_preload.so in front of libc's reads and writes.
+
+This process becomes the program: same number, same streams, same signals. What must stay true: a program that the
+library cannot reach is refused in words, and none runs without it unnoticed.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock import Error, _core
+from penstock.cli import options, programs
+
+_LIBRARY = "libpenstock_preload.so"
+
+
+def run(
+    program: Annotated[list[str], typer.Argument(help="The program and its arguments, after --.")],
+    match: Annotated[
+        list[str] | None, typer.Option("--match", metavar="GLOB", help="Look at these files only; may be repeated.")
+    ] = None,
+    report: Annotated[
+        str | None, typer.Option("--report", metavar="FILE", help="Write what was done to FILE, as JSON.")
+    ] = None,
+    durable: Annotated[bool, typer.Option("--durable", help="Close files when they are on stable storage.")] = False,
+    least: Annotated[
+        str, typer.Option("--least", metavar="SIZE", help="So many bytes in order, before a file is looked at.")
+    ] = "8MiB",
+    whole_records: Annotated[
+        bool, typer.Option("--whole-records", help="gfortran reads records into arrays of a GPU, without its buffer.")
+    ] = False,
+) -> int:
+    """Run PROGRAM with its large reads and writes started early, and with memory of a GPU in them.
+
+    Example: penstock run --report report.json -- ./model input.nml
+    """
+    found = programs.check(program[0])
+    wanted = {
+        "LD_PRELOAD": " ".join(filter(None, [str(_library()), os.environ.get("LD_PRELOAD")])),
+        "PENSTOCK_RUN_PROCESS": str(os.getpid()),
+        "PENSTOCK_RUN_LEAST_BYTES": str(options.size("run", "--least", least)),
+        "PENSTOCK_RUN_MATCH": "\n".join(match or []),
+        "PENSTOCK_RUN_REPORT": _new_report(report) if report else "",
+        "PENSTOCK_RUN_DURABLE": "1" if durable else "",
+    }
+    if whole_records:
+        wanted["GFORTRAN_UNFORMATTED_BUFFER_SIZE"] = "1"
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and a program would inherit that
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        os.execve(found, program, os.environ | wanted)
+    except OSError as failure:
+        raise Error(operation="run", file=found, cause=failure.strerror, advice=programs.WITHOUT) from failure
+
+
+def _library() -> Path:
+    folder = Path(str(_core.__file__)).parent / "lib"
+    library = (folder / _LIBRARY).resolve()
+    if not library.is_file():
+        raise Error(
+            code="not_found",
+            operation="run",
+            file=str(library),
+            cause="this installation has no library to load into programs",
+            advice="install the package (pip install . in the source tree)",
+        )
+    if any(one in str(library) for one in " :"):
+        raise Error(
+            code="unsupported",
+            operation="run",
+            file=str(library),
+            cause="LD_PRELOAD takes no name with a space or a colon",
+            advice="install the package in a folder without them",
+        )
+    return library
+
+
+def _new_report(name: str) -> str:
+    """Its whole name: the program may change its folder. An older report goes, so that it is not taken for the new."""
+    path = Path(name).absolute()
+    try:
+        if path.exists() and stat.S_ISREG(path.stat().st_mode):
+            path.unlink()
+        path.touch()
+    except OSError as failure:
+        raise Error(
+            operation="run",
+            file=str(path),
+            cause=f"the report cannot be written: {failure.strerror}",
+            advice="give --report a file in a folder that can be written",
+        ) from failure
+    return str(path)

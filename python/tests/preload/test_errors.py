@@ -1,0 +1,97 @@
+"""Errors of storage come to a program where they came without the library, and `--durable` makes close tell them.
+
+The file system fails on command: support/faulty_fs.py."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+from c_abi import preload_rig as rig
+from faulty_fs import faulty_fs
+
+WRITES = r"""
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static void say(const char* what, long result) {
+    printf("%s %ld %s\n", what, result, result < 0 ? strerror(errno) : "");
+}
+int main(int count, char** words) {
+    static char piece[1 << 20];
+    int fd = open(words[1], O_RDWR | O_CREAT | O_TRUNC, 0644), syncs = count > 2;
+    for (int i = 0; i < 24; ++i) {
+        long wrote = write(fd, piece, sizeof piece);
+        if (wrote != sizeof piece) { say("write", wrote); break; }
+    }
+    if (syncs) { say("fsync", fsync(fd)); say("fsync", fsync(fd)); }
+    say("close", close(fd));
+    return 0;
+}
+"""
+STREAM = r"""
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+int main(int count, char** words) {
+    static char piece[1 << 20];
+    FILE* file = fopen(words[count - 1], "w");
+    for (int i = 0; i < 12; ++i) fwrite(piece, 1, sizeof piece, file);
+    fputs("what the stream still holds", file);
+    int result = fclose(file);
+    printf("%d %s\n", result, result ? strerror(errno) : "");
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("operation", ["write", "fsync"])
+@pytest.mark.parametrize("cause", [errno.EIO, errno.ENOSPC])
+def test_late_errors_come_where_they_came(operation: str, cause: int, tmp_path: Path) -> None:
+    program = rig.compiled(".c", WRITES)
+    said = []
+    for environment in (None, rig.preloaded()):
+        with faulty_fs(tmp_path, writeback=True) as fs:
+            fault = fs.fail(operation, cause, name="file", after_bytes=(10 << 20) if operation == "write" else 0)
+            done = rig.plain(program, fs.path / "file", "sync", env=environment)
+            assert done.code == 0 and fault.fired
+            said.append(done.out)
+    assert said[0] == said[1]
+    assert os.strerror(cause) in said[0]
+
+
+@pytest.mark.parametrize("text", [WRITES, STREAM], ids=["close", "fclose"])
+def test_durable_makes_close_wait_and_tell(text: str, tmp_path: Path) -> None:
+    program = rig.compiled(".c", text)
+    with faulty_fs(tmp_path) as fs:
+        fault = fs.fail("fsync", errno.EIO, name="file")
+        assert "error" not in rig.plain(program, fs.path / "file", env=rig.preloaded()).out and not fault.fired
+        done = rig.plain(program, fs.path / "file", env=rig.preloaded(PENSTOCK_RUN_DURABLE="1"))
+        assert done.out.endswith("-1 Input/output error\n") and fault.fired == 1
+        fault.remove()
+        assert "error" not in rig.plain(program, fs.path / "file", env=rig.preloaded(PENSTOCK_RUN_DURABLE="1")).out
+        assert fs.counts()["fsync"] == 2
+
+
+def test_durable_holds_for_a_program_that_ends_without_closing(tmp_path: Path) -> None:
+    ends = WRITES.replace('say("close", close(fd));', "_exit(0);")
+    for text in (ends, ends.replace("_exit(0)", "exit(0)")):
+        program = rig.compiled(".c", text)
+        with faulty_fs(tmp_path) as fs:
+            rig.plain(program, fs.path / "file", env=rig.preloaded(PENSTOCK_RUN_DURABLE="1"))
+            assert fs.counts()["fsync"] == 1
+
+
+def test_other_files_than_those_that_match_are_left_alone(tmp_path: Path) -> None:
+    program = rig.compiled(".c", WRITES)
+    with faulty_fs(tmp_path) as fs:
+        environment = rig.preloaded(PENSTOCK_RUN_DURABLE="1", PENSTOCK_RUN_MATCH="*.nc\nother")
+        rig.plain(program, fs.path / "file", env=environment)
+        assert fs.counts().get("fsync", 0) == 0
+        rig.plain(program, fs.path / "x.nc", env=environment)
+        assert fs.counts()["fsync"] == 1

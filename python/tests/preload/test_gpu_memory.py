@@ -1,0 +1,80 @@
+"""Memory of a GPU in ordinary reads and writes, on stand-ins for libcuda and the engine.
+
+The program is tests/preload/gpu_program.c."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from c_abi import preload_rig as rig
+
+CASES = ("posix", "small", "streams", "appends", "other")
+BYTES = 12 << 20
+
+
+def program() -> Path:
+    fake = rig.built("fake_cuda", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", target_name="libcuda.so.1")
+    link = fake.with_name("libcuda.so")
+    if not link.exists():
+        link.symlink_to(fake.name)
+    found = (f"-L{fake.parent}", "-lcuda", f"-Wl,-rpath,{fake.parent}")
+    include = f"-I{rig.ROOT / 'include'}"
+    rig.built("fake_engine", "-shared", "-fPIC", include, *found, target_name="libpenstock.so.0")
+    return rig.built("gpu_program", *found)
+
+
+def run(case: str, memory: str, file: Path, **more: str) -> tuple[rig.Run, dict]:
+    report = file.with_name("report.json")
+    engine = str(program().with_name("libpenstock.so.0"))
+    environment = rig.preloaded(PENSTOCK_RUN_REPORT=str(report), PENSTOCK_RUN_LIBRARY=engine, **more)
+    done = rig.plain(program(), case, memory, file, env=environment)
+    return done, json.loads(report.read_text())
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("memory", ["device", "managed"])
+def test_bytes_arrive_where_the_pointer_says(case: str, memory: str, tmp_path: Path) -> None:
+    done, report = run(case, memory, tmp_path / "file")
+    assert (done.code, done.err) == (0, "")
+    if case in ("posix", "streams"):
+        (row,) = report["files"]
+        assert row["written"]["gpu_bytes"] == BYTES and row["written"]["gpu_by_host_bytes"] == 0
+        assert row["read"]["gpu_bytes"] == (19 << 20 if case == "posix" else BYTES)
+
+
+def test_without_the_library_a_device_pointer_is_a_bad_address(tmp_path: Path) -> None:
+    done = rig.plain(program(), "posix", "device", tmp_path / "file")
+    assert done.code == 1 and "Bad address" in done.err
+
+
+def test_files_of_the_engine_are_none_of_the_program(tmp_path: Path) -> None:
+    _, report = run("posix", "device", tmp_path / "file")
+    assert report["files_opened"] == 3  # the program's own: to write, to check, to read
+
+
+@pytest.mark.parametrize(
+    ("what", "memory", "says"),
+    [
+        ("context", "device", "-1 Bad address"),
+        ("context", "managed", f"{BYTES}"),
+        ("open", "device", f"{BYTES}"),
+        ("device", "device", f"{BYTES}"),
+        ("device", "managed", f"{BYTES}"),
+        ("space", "device", "-1 No space left on device"),
+        ("space", "managed", "-1 No space left on device"),
+    ],
+)
+def test_where_the_engine_fails_another_way_is_taken_or_the_program_is_told(
+    what: str, memory: str, says: str, tmp_path: Path
+) -> None:
+    done, _ = run("fails", memory, tmp_path / "file", FAKE_ENGINE=what)
+    assert (done.code, done.out.strip()) == (0, says)
+
+
+def test_what_goes_by_the_host_is_counted_apart(tmp_path: Path) -> None:
+    _, report = run("appends", "device", tmp_path / "file")
+    written = report["files"][0]["written"]
+    assert written["gpu_by_host_bytes"] == BYTES and written["gpu_bytes"] == 0
+    assert written["why"] == "memory of a GPU"

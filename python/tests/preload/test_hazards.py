@@ -1,0 +1,35 @@
+"""What breaks libraries that hold bytes back: programs see the same bytes, sizes, offsets and errors with ours.
+
+tests/preload/hazards.c has a function for each."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from c_abi import preload_rig as rig
+
+HAZARDS = re.findall(r'\{"(\w+)", \w+\}', (rig.SOURCES / "hazards.c").read_text())
+READ_BY_OTHERS = ("changed",)
+
+
+@pytest.mark.parametrize("hazard", HAZARDS)
+def test_a_program_cannot_tell_the_library_from_the_kernel(hazard: str, tmp_path: Path) -> None:
+    program = rig.built("hazards", "-pthread")
+    without = rig.plain(program, hazard, tmp_path / "file")
+    assert (without.code, without.err) == (0, "")
+    report = tmp_path / "report.json"
+    more = rig.preloaded(PENSTOCK_RUN_REPORT=str(report), PENSTOCK_RUN_LEAST_BYTES="4194304")
+    done = rig.plain(program, hazard, tmp_path / "file", env=more)
+    assert (done.code, done.err) == (0, "")
+    if hazard == "killed":  # in a child that leaves no report
+        return
+    (row,) = [row for row in json.loads(report.read_text())["files"] if row["name"].endswith("/file")]
+    if row["written"]["why"] != rig.IN_MEMORY:
+        assert row["written"]["early_writeback_bytes"] >= 4 << 20  # the library was at work meanwhile
+
+
+def test_there_are_twelve_hazards_and_more() -> None:
+    assert len(HAZARDS) >= 12

@@ -1,0 +1,136 @@
+/* A program with memory of a GPU in ordinary calls, that knows nothing of Penstock. Its first word is the case, its
+ * second the memory (device, managed), its third a file. Without a preloaded library device memory ends with EFAULT. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define BYTES (12L << 20)
+#define CHECK(what) \
+    do { \
+        if (!(what)) { \
+            fprintf(stderr, "%s:%d: %s (%s)\n", __FILE__, __LINE__, #what, strerror(errno)); \
+            exit(1); \
+        } \
+    } while (0)
+
+void* fake_allocate(size_t bytes, int managed);
+void* fake_reach(const void* data);
+int cuCtxGetCurrent(void** context);
+int cuCtxSetCurrent(void* context);
+
+static char *data, *reach;
+static const char* name;
+
+static void fill(int seed) {
+    for (long i = 0; i < BYTES; ++i) reach[i] = (char)(i * 31 + i / 4096 + seed);
+}
+static int is_filled(long from, long bytes, int seed) {
+    for (long i = from; i < from + bytes; ++i) {
+        if (reach[i] != (char)(i * 31 + i / 4096 + seed)) return 0;
+    }
+    return 1;
+}
+static void check_file(int seed) {
+    char* all = malloc(BYTES + 1);
+    int fd = open(name, O_RDONLY);
+    CHECK(read(fd, all, BYTES + 1) == BYTES && close(fd) == 0);
+    for (long i = 0; i < BYTES; ++i) CHECK(all[i] == (char)(i * 31 + i / 4096 + seed));
+    free(all);
+}
+
+static void posix(void) {
+    int fd = open(name, O_RDWR | O_CREAT | O_TRUNC, 0644);
+    fill(1);
+    CHECK(write(fd, data, 8 << 20) == 8 << 20 && lseek(fd, 0, SEEK_CUR) == 8 << 20);
+    CHECK(write(fd, data + (8 << 20), 4 << 20) == 4 << 20 && close(fd) == 0);
+    check_file(1);
+    memset(reach, 0, BYTES);
+    fd = open(name, O_RDONLY);
+    errno = EDOM;
+    CHECK(read(fd, data, 5 << 20) == 5 << 20 && lseek(fd, 0, SEEK_CUR) == 5 << 20 && errno == EDOM);
+    CHECK(pread(fd, data + (5 << 20), BYTES, 5 << 20) == 7 << 20); /* the file ends */
+    CHECK(lseek(fd, 0, SEEK_CUR) == 5 << 20 && is_filled(0, BYTES, 1));
+    CHECK(read(fd, data, BYTES) == 7 << 20 && read(fd, data, BYTES) == 0 && close(fd) == 0);
+}
+
+static void small(void) {
+    int fd = open(name, O_RDWR | O_CREAT | O_TRUNC, 0644);
+    fill(2);
+    for (long at = 0; at < BYTES; at += 4096) CHECK(write(fd, data + at, 4096) == 4096);
+    check_file(2);
+    memset(reach, 0, 8192);
+    struct iovec parts[] = {{data, 4096}, {data + 4096, 4096}};
+    ssize_t got = preadv(fd, parts, 2, 0); /* of device memory the first piece */
+    CHECK((got == 4096 || got == 8192) && is_filled(0, got, 2) && close(fd) == 0);
+}
+
+static void streams(void) {
+    FILE* file = fopen(name, "w+");
+    fill(3);
+    CHECK(fwrite("head", 1, 4, file) == 4 && fwrite(data, 8, BYTES / 8, file) == BYTES / 8);
+    CHECK(ftell(file) == BYTES + 4 && fwrite("tail", 1, 4, file) == 4);
+    rewind(file);
+    char text[5] = "";
+    CHECK(fread(text, 1, 4, file) == 4 && strcmp(text, "head") == 0);
+    memset(reach, 0, BYTES);
+    CHECK(fread(data, 1, BYTES, file) == BYTES && is_filled(0, BYTES, 3));
+    CHECK(fread(text, 1, 4, file) == 4 && strcmp(text, "tail") == 0 && !feof(file));
+    CHECK(fread(data, 1, BYTES, file) == 0 && feof(file) && fclose(file) == 0);
+}
+
+static void appends_and_pipes(void) {
+    int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0644), ends[2];
+    fill(4);
+    CHECK(write(fd, data, BYTES) == BYTES && close(fd) == 0);
+    check_file(4);
+    CHECK(pipe(ends) == 0 && write(ends[1], data, 4096) == 4096);
+    memset(reach, 0, 4096);
+    CHECK(read(ends[0], data, 4096) == 4096 && is_filled(0, 4096, 4));
+}
+
+/* The number was closed by a system call that no library sees, and means another file now. */
+static void other_file(void) {
+    char other[4096];
+    snprintf(other, sizeof other, "%s.other", name);
+    int fd = open(name, O_RDWR | O_CREAT | O_TRUNC, 0644);
+    fill(5);
+    CHECK(write(fd, data, BYTES) == BYTES);
+    CHECK(syscall(SYS_close, fd) == 0);
+    CHECK(syscall(SYS_open, other, O_RDWR | O_CREAT | O_TRUNC, 0644) == fd);
+    fill(6);
+    CHECK(write(fd, data, 1 << 20) == 1 << 20 && close(fd) == 0);
+    check_file(5);
+}
+
+static void fails(void) {
+    int fd = open(name, O_RDWR | O_CREAT | O_TRUNC, 0644);
+    fill(7);
+    ssize_t wrote = write(fd, data, BYTES);
+    printf("%ld %s\n", (long)wrote, wrote < 0 ? strerror(errno) : "");
+    CHECK(close(fd) == 0);
+}
+
+int main(int count, char** words) {
+    if (count != 4) return 2;
+    name = words[3];
+    data = fake_allocate(BYTES, strcmp(words[2], "managed") == 0);
+    reach = fake_reach(data);
+    static const struct {
+        const char* name;
+        void (*run)(void);
+    } cases[] = {{"posix", posix}, {"small", small}, {"streams", streams}, {"appends", appends_and_pipes},
+        {"other", other_file}, {"fails", fails}};
+    void* mine = NULL;
+    CHECK(cuCtxSetCurrent((void*)"mine") == 0);
+    for (unsigned i = 0; i < sizeof cases / sizeof *cases; ++i) {
+        if (strcmp(words[1], cases[i].name) == 0) cases[i].run();
+    }
+    CHECK(cuCtxGetCurrent(&mine) == 0 && strcmp(mine, "mine") == 0);
+    return 0;
+}
