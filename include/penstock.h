@@ -40,7 +40,7 @@ extern "C" {
 #endif
 
 /* Raised when a declaration is added. A program built against version n runs with any library of version >= n. */
-#define PENSTOCK_ABI_VERSION 4
+#define PENSTOCK_ABI_VERSION 5
 
 typedef struct penstock_context penstock_context;
 typedef struct penstock_file penstock_file;
@@ -156,10 +156,35 @@ int penstock_buffer_memory(const penstock_buffer* buffer, penstock_memory* memor
 /* Checks that the caller's memory->data, memory->bytes is memory of memory->kind for this context, and sets
  * memory->kind to what it is. Device memory that is not this device's is refused. */
 int penstock_wrap(const penstock_context* context, penstock_memory* memory, penstock_error* error);
+
+/* What a pointer leads to. base and bytes are of its allocation: until that is freed the answer is the same for all of
+ * it, so that a caller can keep it. */
+typedef struct penstock_pointer {
+    uint64_t struct_size;
+    void* base;           /* null: not known */
+    uint64_t bytes;       /* 0: not known */
+    int32_t kind;         /* PENSTOCK_SYSTEM: no device knows it, so it is memory of the CPU, or no memory at all */
+    int32_t device_index; /* N of "cuda:N"; -1: of no device */
+} penstock_pointer;
+#define PENSTOCK_POINTER_INIT {sizeof(penstock_pointer), 0, 0, 0, 0}
+
+/* context may be null: then the driver is asked that this process has loaded, if it has, and no library is loaded and
+ * nothing made. Takes less than a microsecond, so it can be asked before each system call. */
+int penstock_memory_kind(const penstock_context* context, const void* memory, penstock_pointer* found,
+                         penstock_error* error);
 int penstock_copy_to_host(const penstock_context* context, void* host, const void* device, uint64_t bytes,
                           penstock_error* error);
 int penstock_copy_to_device(const penstock_context* context, void* device, const void* host, uint64_t bytes,
                             penstock_error* error);
+typedef struct penstock_copy {
+    void* destination;
+    const void* source;
+    uint64_t bytes;
+} penstock_copy; /* never grows */
+/* Many copies between memory of the device and pinned memory as one piece of its work: a copy of some bytes costs
+ * nanoseconds, not a call. direction is PENSTOCK_TO_MEMORY for those to the device, PENSTOCK_TO_FILE for the others. */
+int penstock_copy_pieces(const penstock_context* context, int32_t direction, const penstock_copy* copies,
+                         uint64_t count, penstock_error* error);
 
 /* ---- Files ---- */
 typedef struct penstock_open_options {
@@ -181,6 +206,8 @@ int penstock_file_close(penstock_file* file, penstock_error* error);
 /* Frees the handle only: a created file that was not closed never appears. */
 void penstock_file_abandon(penstock_file* file);
 int penstock_file_size(const penstock_file* file, uint64_t* bytes, penstock_error* error);
+/* Sets the size: bytes behind it are gone, new ones are zero. No transfer of the file may be under way. */
+int penstock_file_resize(const penstock_file* file, uint64_t bytes, penstock_error* error);
 int penstock_file_sync(const penstock_file* file, penstock_error* error);
 
 /* ---- Transfers ---- */

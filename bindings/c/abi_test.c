@@ -174,6 +174,88 @@ static void progress_is_reported_to_the_end(void) {
     penstock_context_destroy(context);
 }
 
+static void a_pointer_says_what_memory_it_leads_to(void) {
+    char here[64];
+    penstock_context* context = made_context(0);
+    penstock_buffer* buffer = device_buffer(context, 4096);
+    char* data = penstock_buffer_pointer(buffer);
+    penstock_pointer found = PENSTOCK_POINTER_INIT;
+    CHECK(penstock_memory_kind(context, data + 100, &found, NULL) == PENSTOCK_OK);
+    CHECK(found.kind == PENSTOCK_DEVICE && found.device_index == 0);
+    CHECK(found.base == data && found.bytes >= 4096);
+    CHECK(penstock_memory_kind(context, here, &found, NULL) == PENSTOCK_OK);
+    CHECK(found.kind == PENSTOCK_SYSTEM && found.device_index == -1 && found.base == NULL && found.bytes == 0);
+    CHECK(penstock_memory_kind(NULL, here, &found, NULL) == PENSTOCK_OK && found.kind == PENSTOCK_SYSTEM);
+    CHECK(penstock_memory_kind(NULL, here, NULL, NULL) == PENSTOCK_INVALID_ARGUMENT);
+    found.struct_size = 8;
+    CHECK(penstock_memory_kind(context, data, &found, NULL) == PENSTOCK_INVALID_ARGUMENT && found.base == NULL);
+    penstock_buffer_free(buffer);
+    penstock_context_destroy(context);
+}
+
+static void many_pieces_are_copied_by_one_call(void) {
+    enum { pieces = 1000, bytes = 12, stride = 16 };
+    static penstock_copy copies[pieces];
+    penstock_context* context = made_context(0);
+    penstock_buffer* buffer = device_buffer(context, pieces * bytes);
+    penstock_buffer_options options = PENSTOCK_BUFFER_OPTIONS_INIT;
+    penstock_buffer* pinned = NULL;
+    options.bytes = pieces * stride;
+    options.kind = PENSTOCK_PINNED;
+    CHECK(penstock_buffer_allocate(context, &options, &pinned, NULL) == PENSTOCK_OK);
+    unsigned char* host = penstock_buffer_pointer(pinned);
+    unsigned char* data = penstock_buffer_pointer(buffer);
+    unsigned char expected[pieces * bytes];
+    make_pattern(expected, sizeof(expected));
+    for (int i = 0; i < pieces; ++i) {
+        memcpy(host + i * stride, expected + i * bytes, bytes);
+        copies[i].destination = data + i * bytes;
+        copies[i].source = host + i * stride;
+        copies[i].bytes = bytes;
+    }
+    CHECK(penstock_copy_pieces(context, PENSTOCK_TO_MEMORY, copies, pieces, NULL) == PENSTOCK_OK);
+    CHECK(holds_pattern(context, buffer, sizeof(expected)));
+    memset(host, 0, pieces * stride);
+    for (int i = 0; i < pieces; ++i) {
+        copies[i].destination = host + i * stride;
+        copies[i].source = data + i * bytes;
+    }
+    CHECK(penstock_copy_pieces(context, PENSTOCK_TO_FILE, copies, pieces, NULL) == PENSTOCK_OK);
+    for (int i = 0; i < pieces; ++i) CHECK(memcmp(host + i * stride, expected + i * bytes, bytes) == 0);
+    CHECK(penstock_copy_pieces(context, 2, copies, pieces, NULL) == PENSTOCK_INVALID_ARGUMENT);
+    CHECK(penstock_copy_pieces(context, PENSTOCK_TO_FILE, NULL, 1, NULL) == PENSTOCK_INVALID_ARGUMENT);
+    CHECK(penstock_copy_pieces(context, PENSTOCK_TO_FILE, NULL, 0, NULL) == PENSTOCK_OK);
+    penstock_buffer_free(pinned);
+    penstock_buffer_free(buffer);
+    penstock_context_destroy(context);
+}
+
+static void a_file_takes_the_size_it_is_given(void) {
+    penstock_context* context = made_context(0);
+    penstock_buffer* buffer = device_buffer(context, 10000);
+    penstock_open_options change = PENSTOCK_OPEN_OPTIONS_INIT;
+    penstock_request request = whole(buffer);
+    penstock_result result = PENSTOCK_RESULT_INIT;
+    penstock_error error = PENSTOCK_ERROR_INIT;
+    penstock_file* file = opened(context, pattern_file("sized", 10000));
+    uint64_t size = 0;
+    CHECK(penstock_file_resize(file, 5, &error) == PENSTOCK_INVALID_ARGUMENT);
+    CHECK(strstr(error.message, "PENSTOCK_READ_WRITE") != NULL);
+    CHECK(penstock_file_close(file, NULL) == PENSTOCK_OK);
+    change.mode = PENSTOCK_READ_WRITE;
+    CHECK(penstock_file_open(context, named("sized"), &change, &file, &error) == PENSTOCK_OK);
+    CHECK(penstock_file_resize(file, 4000, &error) == PENSTOCK_OK);
+    CHECK(penstock_file_size(file, &size, &error) == PENSTOCK_OK && size == 4000);
+    CHECK(penstock_file_resize(file, 9000, &error) == PENSTOCK_OK);
+    CHECK(penstock_read(file, &request, &result, &error) == PENSTOCK_OK && result.bytes == 9000);
+    CHECK(holds_pattern(context, buffer, 4000));
+    CHECK(!holds_pattern(context, buffer, 4002)); /* zeros came in between */
+    CHECK(penstock_file_resize(file, UINT64_MAX, &error) != PENSTOCK_OK && strstr(error.file, "sized") != NULL);
+    penstock_file_close(file, NULL);
+    penstock_buffer_free(buffer);
+    penstock_context_destroy(context);
+}
+
 static void ranges_of_two_files_move_as_one_transfer(void) {
     penstock_context* context = made_context(0);
     penstock_file* one = opened(context, pattern_file("one", 20000));
@@ -242,13 +324,16 @@ static void run_all(void) {
     text_that_does_not_fit_is_cut_and_says_what_it_needs();
     a_slow_transfer_can_be_waited_for_and_cancelled();
     progress_is_reported_to_the_end();
+    a_pointer_says_what_memory_it_leads_to();
+    many_pieces_are_copied_by_one_call();
+    a_file_takes_the_size_it_is_given();
     ranges_of_two_files_move_as_one_transfer();
     a_created_file_that_is_abandoned_never_appears();
     a_file_outlives_the_handle_of_its_context();
 }
 
 int main(int count, char** arguments) {
-    static const char* const leaves[] = {"trip", "flip", "short", "proof", "slow", "progress", "one",
+    static const char* const leaves[] = {"trip", "flip", "short", "proof", "slow", "progress", "one", "sized",
                                         "two",  "there", "outlives", NULL};
     return run_in_folder(count, arguments, run_all, leaves);
 }

@@ -130,6 +130,19 @@ int penstock_wrap(const penstock_context* context, penstock_memory* memory, pens
     });
 }
 
+int penstock_memory_kind(const penstock_context* context, const void* memory, penstock_pointer* found,
+                         penstock_error* error) {
+    return guarded("memory kind", error, [&] {
+        copied("penstock_pointer", &required("penstock_pointer", found));
+        const penstock::PointerInfo info =
+            context == nullptr ? penstock::known_memory(memory) : opened(context).device().pointer_info(memory);
+        found->base = info.known ? const_cast<void*>(info.base) : nullptr;
+        found->bytes = info.known ? info.bytes : 0;
+        found->kind = static_cast<std::int32_t>(info.known ? info.kind : penstock::MemoryKind::system);
+        found->device_index = info.known ? info.device_index : -1;
+    });
+}
+
 int penstock_copy_to_host(const penstock_context* context, void* host, const void* device, uint64_t bytes,
                           penstock_error* error) {
     return guarded("copy to host", error, [&] {
@@ -147,6 +160,23 @@ int penstock_copy_to_device(const penstock_context* context, void* device, const
         if (bytes == 0) return;
         value.copy_to_device(&required("the device pointer", static_cast<char*>(device)),
                              &required("the host pointer", static_cast<const char*>(host)), bytes);
+    });
+}
+
+int penstock_copy_pieces(const penstock_context* context, int32_t direction, const penstock_copy* copies,
+                         uint64_t count, penstock_error* error) {
+    return guarded("copy pieces", error, [&] {
+        const penstock::Context& value = opened(context);
+        if (direction != PENSTOCK_TO_MEMORY && direction != PENSTOCK_TO_FILE) {
+            refuse("copy pieces", "direction is " + std::to_string(direction),
+                   "use PENSTOCK_TO_MEMORY or PENSTOCK_TO_FILE");
+        }
+        if (count == 0) return;
+        static_assert(sizeof(penstock_copy) == sizeof(penstock::CopyPiece));
+        const auto* pieces = reinterpret_cast<const penstock::CopyPiece*>(&required("penstock_copy", copies));
+        value.copy_pieces(direction == PENSTOCK_TO_MEMORY ? penstock::CopyDirection::to_device
+                                                          : penstock::CopyDirection::to_host,
+                          {pieces, count});
     });
 }
 
@@ -178,6 +208,10 @@ void penstock_file_abandon(penstock_file* file) { free_handle(file); }
 
 int penstock_file_size(const penstock_file* file, uint64_t* bytes, penstock_error* error) {
     return guarded("file size", error, [&] { required("the size", bytes) = opened(file).size_bytes(); });
+}
+
+int penstock_file_resize(const penstock_file* file, uint64_t bytes, penstock_error* error) {
+    return guarded("set the size", error, [&] { opened(file).resize(bytes); });
 }
 
 int penstock_file_sync(const penstock_file* file, penstock_error* error) {

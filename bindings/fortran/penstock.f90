@@ -77,6 +77,18 @@ module penstock
     integer(c_int32_t) :: kind = 0, first_touch = 0
   end type
 
+  type, bind(c) :: penstock_pointer
+    integer(c_int64_t) :: struct_size = 32
+    type(c_ptr) :: base = c_null_ptr
+    integer(c_int64_t) :: bytes = 0
+    integer(c_int32_t) :: kind = 0, device_index = 0
+  end type
+
+  type, bind(c) :: penstock_copy
+    type(c_ptr) :: destination = c_null_ptr, source = c_null_ptr
+    integer(c_int64_t) :: bytes = 0
+  end type
+
   type, bind(c) :: penstock_open_options
     integer(c_int64_t) :: struct_size = 32
     integer(c_int64_t) :: size_bytes = 0
@@ -227,6 +239,12 @@ module penstock
       type(penstock_memory), intent(inout) :: memory
       type(penstock_error), intent(inout), optional :: error
     end function
+    integer(c_int) function penstock_memory_kind(context, memory, found, error) bind(c)
+      import
+      type(c_ptr), value :: context, memory
+      type(penstock_pointer), intent(inout) :: found
+      type(penstock_error), intent(inout), optional :: error
+    end function
     integer(c_int) function penstock_copy_to_host(context, host, device, bytes, error) bind(c)
       import
       type(c_ptr), value :: context, host, device
@@ -237,6 +255,15 @@ module penstock
       import
       type(c_ptr), value :: context, device, host
       integer(c_int64_t), value :: bytes
+      type(penstock_error), intent(inout), optional :: error
+    end function
+
+    integer(c_int) function penstock_copy_pieces(context, direction, copies, count, error) bind(c)
+      import
+      type(c_ptr), value :: context
+      integer(c_int32_t), value :: direction
+      type(penstock_copy), intent(in) :: copies(*)
+      integer(c_int64_t), value :: count
       type(penstock_error), intent(inout), optional :: error
     end function
 
@@ -261,6 +288,12 @@ module penstock
       import
       type(c_ptr), value :: file
       integer(c_int64_t), intent(out) :: bytes
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    integer(c_int) function penstock_file_resize(file, bytes, error) bind(c)
+      import
+      type(c_ptr), value :: file
+      integer(c_int64_t), value :: bytes
       type(penstock_error), intent(inout), optional :: error
     end function
     integer(c_int) function penstock_file_sync(file, error) bind(c)

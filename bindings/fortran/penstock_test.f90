@@ -46,6 +46,7 @@ contains
     type(penstock_request) :: request
     type(penstock_result) :: result
     type(penstock_ranges) :: ranges
+    type(penstock_pointer) :: pointer
     type(penstock_datafile_options) :: datafile
     type(penstock_dataset_info) :: info
     type(penstock_selection) :: selection
@@ -81,6 +82,7 @@ contains
     call check(c_sizeof(request) == request%struct_size, 'size of penstock_request')
     call check(c_sizeof(result) == result%struct_size, 'size of penstock_result')
     call check(c_sizeof(ranges) == ranges%struct_size, 'size of penstock_ranges')
+    call check(c_sizeof(pointer) == pointer%struct_size, 'size of penstock_pointer')
   end subroutine
 
   subroutine what_was_written_is_read_back()

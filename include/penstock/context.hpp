@@ -185,6 +185,8 @@ class File {
     Transfer start_read(MemoryView memory, std::uint64_t offset_bytes = 0, const TransferOptions& options = {}) const;
     Transfer start_write(MemoryView memory, std::uint64_t offset_bytes = 0, const TransferOptions& options = {}) const;
     void sync() const;                 // fdatasync; throws
+    // Sets the size: bytes behind it are gone, new ones are zero. Throws. No transfer of the file may be under way.
+    void resize(std::uint64_t bytes) const;
     // Waits for transfers on it; for create: gives the file its name. Throws late write errors. Idempotent.
     void close();
     // Registers the whole mapping with the device now (tmpfs, hugetlbfs). False, with the cause, where refused.
@@ -257,6 +259,8 @@ class Context {
 
     void copy_to_host(void* host, const void* device, std::uint64_t bytes) const;
     void copy_to_device(void* device, const void* host, std::uint64_t bytes) const;
+    // Many copies between pinned memory and memory of the device as one piece of its work; waits for them.
+    void copy_pieces(CopyDirection direction, std::span<const CopyPiece> pieces) const;
     // Boxes between memories this device can address (see box.hpp); waits until they are moved. `kind` is the kind of
     // memory that is hardest to reach on either side: for `system`, ordinary host memory, a GPU that cannot address it
     // throws Error{unsupported}, and the emulated device lets the calling thread move the bytes.

@@ -144,6 +144,10 @@ int cuda_device_count(std::string& why);
 std::shared_ptr<Device> make_cuda_device(int index);
 bool built_with_cuda() noexcept;
 
+// What the GPU driver knows of a pointer, if this process uses a GPU: of any GPU, for callers without a Device. This
+// takes less than a microsecond, loads no library and makes no context. Emulated devices are not asked.
+PointerInfo known_memory(const void* memory) noexcept;
+
 // "auto" (cuda:0 when usable, else host), "host", "cuda:N". Throws Error{invalid_argument} listing valid names.
 std::shared_ptr<Device> make_device(const std::string& name);
 

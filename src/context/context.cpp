@@ -177,18 +177,17 @@ Profile Context::identity(const std::string& path) const {
 
 void Context::copy_to_host(void* host, const void* device, std::uint64_t bytes) const {
     state_->check_process();
-    state_->device->enter_thread();
-    const auto stream = state_->device->make_stream();
-    stream->copy(CopyDirection::to_host, host, device, bytes);
-    stream->synchronize();
+    state_->streams.run([&](Stream& stream) { stream.copy(CopyDirection::to_host, host, device, bytes); });
 }
 
 void Context::copy_to_device(void* device, const void* host, std::uint64_t bytes) const {
     state_->check_process();
-    state_->device->enter_thread();
-    const auto stream = state_->device->make_stream();
-    stream->copy(CopyDirection::to_device, device, host, bytes);
-    stream->synchronize();
+    state_->streams.run([&](Stream& stream) { stream.copy(CopyDirection::to_device, device, host, bytes); });
+}
+
+void Context::copy_pieces(CopyDirection direction, std::span<const CopyPiece> pieces) const {
+    state_->check_process();
+    state_->streams.run([&](Stream& stream) { stream.copy_batch(direction, pieces); });
 }
 
 bool Context::fill_staging(int byte_value, Deadline deadline) const {

@@ -113,6 +113,8 @@ Transfer File::start(Direction direction, const MemoryView& memory, std::uint64_
 
 void File::sync() const { opened(state_).file->sync(); }
 
+void File::resize(std::uint64_t bytes) const { opened(state_).file->resize(bytes); }
+
 void File::close() { opened(state_).file->close(); }
 
 bool File::register_mapping(std::string& why) const {

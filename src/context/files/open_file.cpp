@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -167,6 +168,18 @@ void OpenFile::extend(std::uint64_t bytes) {
     if (again_if_interrupted(reserve_rest) == 0) return;
     if (errno != EOPNOTSUPP && errno != ENOSYS) fail("extend", errno);
     if (size_bytes() < bytes && system_.ftruncate(handle_.buffered_fd, bytes) != 0) fail("extend", errno);
+}
+
+void OpenFile::resize(std::uint64_t bytes) {
+    if (!handle_.writable) {
+        throw Error(ErrorCode::invalid_argument, "set the size of " + handle_.name, "the file was opened for reading",
+                    "open it with OpenMode::read_write");
+    }
+    const bool fits = bytes <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    const std::lock_guard lock(mutex_);
+    const auto set = [&] { return system_.ftruncate(handle_.buffered_fd, bytes); };
+    if (!fits) fail("set the size of", EFBIG);
+    if (again_if_interrupted(set) != 0) fail("set the size of", errno);
 }
 
 void OpenFile::transfer_began() {

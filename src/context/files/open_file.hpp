@@ -44,6 +44,7 @@ class OpenFile {
     std::uint64_t size_bytes() const;     // asks the system; throws
     void sync();                          // fdatasync; throws, and from the first failure on always
     void extend(std::uint64_t bytes);     // a larger size, no data; throws
+    void resize(std::uint64_t bytes);     // exactly this size; throws
 
     // Transfers announce themselves, so that close() can wait for them and hear of their errors.
     void transfer_began();
