@@ -17,6 +17,8 @@ namespace {
 
 // Smaller items of a stream are gathered by its buffer, and no program has an array of a GPU that small.
 constexpr std::int64_t kLeastGpu = 4096;
+// Smaller items are not counted: a program that writes numbers one by one makes a call every 30 ns.
+constexpr std::int64_t kLeastCounted = 512;
 
 void tell(FILE* stream, Direction direction, std::size_t bytes) {
     if (bytes == 0) return;
@@ -64,16 +66,19 @@ std::size_t items(FILE* stream, const preload::GpuCall& call, std::size_t size, 
     return got;
 }
 
-// Nothing to move, or more than there is: libc's to answer.
-bool is_odd(std::size_t size, std::size_t count) { return size == 0 || count == 0 || count > PTRDIFF_MAX / size; }
+// The bytes of a call; below 0: more than there can be, which is libc's to answer.
+std::int64_t bytes_of(std::size_t size, std::size_t count) {
+    std::int64_t bytes = 0;
+    return __builtin_mul_overflow(size, count, &bytes) ? -1 : bytes;
+}
 
 }  // namespace
 
-#define PENSTOCK_STREAM(direction, function, type)                                                             \
-    PENSTOCK_SHOWN size_t function(type data, size_t size, size_t count, FILE* stream) {                       \
-        const auto plain = [&] { return PENSTOCK_NEXT(function)(data, size, count, stream); };                 \
-        if (is_odd(size, count)) return plain();                                                               \
-        const auto bytes = static_cast<std::int64_t>(size * count);                                            \
+#define PENSTOCK_STREAM(direction, function, type)                                                                    \
+    PENSTOCK_SHOWN size_t function(type data, size_t size, size_t count, FILE* stream) {                              \
+        const auto plain = [&] { return PENSTOCK_NEXT(function)(data, size, count, stream); };                        \
+        const std::int64_t bytes = bytes_of(size, count);                                                             \
+        if (bytes < kLeastCounted) [[likely]] return plain();                                                         \
         return items(stream, {direction, -1, const_cast<void*>(static_cast<const void*>(data)), bytes}, size, plain); \
     }
 PENSTOCK_STREAM(Direction::read, fread, void*)
@@ -81,12 +86,13 @@ PENSTOCK_STREAM(Direction::read, fread_unlocked, void*)
 PENSTOCK_STREAM(Direction::write, fwrite, const void*)
 PENSTOCK_STREAM(Direction::write, fwrite_unlocked, const void*)
 
-#define PENSTOCK_STREAM_CHK(function)                                                                          \
-    extern "C" size_t function(void* data, size_t most, size_t size, size_t count, FILE* stream);              \
-    PENSTOCK_SHOWN size_t function(void* data, size_t most, size_t size, size_t count, FILE* stream) {         \
-        const auto plain = [&] { return PENSTOCK_NEXT(function)(data, most, size, count, stream); };           \
-        if (is_odd(size, count) || size * count > most) return plain();                                        \
-        return items(stream, {Direction::read, -1, data, static_cast<std::int64_t>(size * count)}, size, plain); \
+#define PENSTOCK_STREAM_CHK(function)                                                                  \
+    extern "C" size_t function(void* data, size_t most, size_t size, size_t count, FILE* stream);      \
+    PENSTOCK_SHOWN size_t function(void* data, size_t most, size_t size, size_t count, FILE* stream) { \
+        const auto plain = [&] { return PENSTOCK_NEXT(function)(data, most, size, count, stream); };   \
+        const std::int64_t bytes = bytes_of(size, count);                                              \
+        if (bytes < kLeastCounted || static_cast<std::size_t>(bytes) > most) return plain();           \
+        return items(stream, {Direction::read, -1, data, bytes}, size, plain);                         \
     }
 PENSTOCK_STREAM_CHK(__fread_chk)
 PENSTOCK_STREAM_CHK(__fread_unlocked_chk)
