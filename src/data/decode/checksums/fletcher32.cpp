@@ -2,6 +2,7 @@
 // the upper half of a word. HDF5 up to 1.6.2 swapped the bytes in each half of the sum on little-endian machines, and
 // readers accept that.
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdio>
 
@@ -11,9 +12,14 @@
 namespace penstock::data {
 namespace {
 
-constexpr std::size_t kWordsAtATime = 360;  // after so many the sums must be folded, or they overflow
+constexpr std::size_t kSumColumns = 16;
+constexpr std::size_t kSumRows = 256;  // after so many a sum of sums must be taken, or it overflows 32 bits
 
-std::uint32_t folded(std::uint32_t sum) { return (sum & 0xffff) + (sum >> 16); }
+// Modulo 65535, where a multiple of it stays 65535.
+std::uint64_t folded(std::uint64_t sum) {
+    while (sum > 0xffff) sum = (sum & 0xffff) + (sum >> 16);
+    return sum;
+}
 
 std::uint32_t swapped_in_halves(std::uint32_t sum) { return (sum & 0x00ff00ff) << 8 | (sum & 0xff00ff00) >> 8; }
 
@@ -38,27 +44,36 @@ class Fletcher32 final : public Stage {
 
 }  // namespace
 
+// The data are rows of kSumColumns words. Column j has the sum of its words in `sums`, and in `sums_before` the sum of
+// what that was before each row; the upper sum follows from both. So the columns do not wait for each other.
 std::uint32_t fletcher32(std::span<const std::byte> data) {
-    std::uint32_t low = 0, high = 0;
     const auto* at = reinterpret_cast<const std::uint8_t*>(data.data());
-    std::size_t words = data.size() / 2;
-    while (words != 0) {
-        const std::size_t some = std::min(words, kWordsAtATime);
-        words -= some;
-        for (std::size_t i = 0; i < some; ++i, at += 2) {
-            low += static_cast<std::uint32_t>(at[0] << 8 | at[1]);
-            high += low;
+    std::uint64_t low = 0, high = 0;
+    std::size_t rows = data.size() / (2 * kSumColumns);
+    while (rows != 0) {
+        const std::size_t some = std::min(rows, kSumRows);
+        rows -= some;
+        std::array<std::uint32_t, kSumColumns> sums{}, sums_before{};
+        for (std::size_t row = 0; row < some; ++row, at += 2 * kSumColumns) {
+            for (std::size_t j = 0; j < kSumColumns; ++j) {
+                sums_before[j] += sums[j];
+                sums[j] += static_cast<std::uint32_t>(at[2 * j] << 8 | at[2 * j + 1]);
+            }
+        }
+        high += some * kSumColumns * low;
+        for (std::size_t j = 0; j < kSumColumns; ++j) {
+            high += kSumColumns * std::uint64_t{sums_before[j]} + (kSumColumns - j) * std::uint64_t{sums[j]};
+            low += sums[j];
         }
         low = folded(low);
         high = folded(high);
     }
-    if (data.size() % 2 != 0) {
-        low += static_cast<std::uint32_t>(*at << 8);
+    const auto* end = reinterpret_cast<const std::uint8_t*>(data.data()) + data.size();
+    for (; at < end; at += 2) {
+        low += static_cast<std::uint32_t>(at[0] << 8 | (at + 1 < end ? at[1] : 0));
         high += low;
-        low = folded(low);
-        high = folded(high);
     }
-    return folded(high) << 16 | folded(low);
+    return static_cast<std::uint32_t>(folded(high) << 16 | folded(low));
 }
 
 StagePtr make_fletcher32(const Values&) { return std::make_unique<Fletcher32>(); }
