@@ -1,5 +1,6 @@
 // Tests of new files of HDF5: what a reader finds after each write of a file that grows, whatever the process or the
 // power does in between; and what is refused. What stock readers say of them is tested in python/tests/native.
+// Tried with them: virtual_block.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -10,6 +11,7 @@
 #include "formats/create/hdf5/global_heap.hpp"
 #include "formats/create/hdf5/growing.hpp"
 #include "formats/create/hdf5/layout.hpp"
+#include "formats/create/hdf5/virtual/virtual_block.hpp"
 #include "formats/create/hdf5/messages.hpp"
 #include "formats/create/hdf5/reading_rig.hpp"
 #include "formats/create/hdf5/schema_tree.hpp"  // and netcdf4_tree
@@ -345,6 +347,13 @@ TEST(NewHdf5File, FindsPlacesWithoutAFile) {
     EXPECT_EQ(image.objects[number].data[0].offset_bytes % kFilePageBytes, 0U);
     EXPECT_EQ(image.end_bytes, image.objects[number].data[0].offset_bytes + 400000U);
     EXPECT_EQ(encode_messages(std::vector{dataspace_message(object.dataset)}).size(), 8U + 8 + 2 * 8);
+}
+
+// By the author's own program.
+TEST(Hdf5Lookup3, sums_are_those_of_its_author) {
+    const std::string_view text = "Four score and seven years ago";
+    EXPECT_EQ(lookup3(std::as_bytes(std::span(text))), 0x17770551U);
+    EXPECT_EQ(lookup3({}), 0xdeadbeefU);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "formats/create/hdf5/global_heap.hpp"
 #include "formats/create/hdf5/messages.hpp"
+#include "formats/create/hdf5/virtual/virtual_block.hpp"
 #include "penstock/error.hpp"
 
 namespace penstock::formats {
@@ -35,6 +36,8 @@ std::size_t kept_in_heap(const Hdf5Attribute& attribute) {
     if (attribute.holds == Hdf5Attribute::Holds::reference_lists) return attribute.lists.size();
     return attribute.holds == Hdf5Attribute::Holds::texts ? attribute.texts.size() : 0;
 }
+
+constexpr std::size_t kNoSources = ~std::size_t{0};
 
 // Lays one tree out: first sizes and places, then the bytes, which name the places.
 class TreeLayout {
@@ -72,6 +75,7 @@ class TreeLayout {
     std::vector<FileRoom> index_rooms_;          // where the nodes of each index begin
     GlobalHeap heap_{};
     std::vector<std::vector<std::size_t>> lists_;  // in the heap, and texts, of each object
+    std::vector<std::size_t> sources_;             // in the heap, the list of sources of each virtual dataset
 };
 
 std::uint64_t superblock_bytes(bool has_half_entries) { return has_half_entries ? 100 : 96; }
@@ -85,7 +89,8 @@ TreeLayout::TreeLayout(const Hdf5Tree& tree, std::uint32_t half_entries)
       rest_offsets_(tree.objects.size()),
       data_addresses_(tree.objects.size(), kNoAddress),
       index_rooms_(tree.objects.size()),
-      lists_(tree.objects.size()) {
+      lists_(tree.objects.size()),
+      sources_(tree.objects.size(), kNoSources) {
     ++links_to_[0];
     for (const ObjectNumber number : tree.growing) grows_.at(number) = true;
     for (const Hdf5Object& object : tree.objects) {
@@ -146,7 +151,10 @@ TreeLayout::TwoBlocks TreeLayout::header_of(ObjectNumber number) const {
     if (object.is_group) rest = group_messages(object.links, addresses_);
     if (!object.is_group) {
         rest = dataset_messages(object.dataset);
-        rest.insert(rest.begin(), layout_message(object.dataset, data_addresses_[number]));
+        const bool is_placed = sources_[number] != kNoSources;
+        rest.insert(rest.begin(), object.dataset.sources.empty()
+                                      ? layout_message(object.dataset, data_addresses_[number])
+                                      : virtual_message(is_placed ? heap_.place(sources_[number]) : HeapPlace{}));
         header.first.push_back(dataspace_message(object.dataset));
     }
     std::vector<HeapPlace> places;
@@ -172,6 +180,10 @@ void TreeLayout::place_header(ObjectNumber number) {
 }
 
 void TreeLayout::place_heap() {
+    for (ObjectNumber number = 0; number < tree_.objects.size(); ++number) {
+        const Hdf5Dataset& dataset = tree_.objects[number].dataset;
+        if (!dataset.sources.empty()) sources_[number] = heap_.add_text(virtual_block(dataset));
+    }
     for (ObjectNumber number = 0; number < tree_.objects.size(); ++number)
         for (const Hdf5Attribute& attribute : tree_.objects[number].attributes)
             for (std::size_t i = 0; i < kept_in_heap(attribute); ++i)
@@ -183,7 +195,7 @@ void TreeLayout::place_heap() {
 
 void TreeLayout::place_data(ObjectNumber number) {
     const Hdf5Object& object = tree_.objects[number];
-    if (object.is_group || !object.dataset.has_data) return;
+    if (object.is_group || !object.dataset.has_data || !object.dataset.sources.empty()) return;
     std::vector<DataPlace>& data = image_.objects[number].data;
     if (!has_index(number)) {
         const std::uint64_t bytes = element_count(object.dataset.shape) * object.dataset.type.item_bytes;

@@ -168,6 +168,13 @@ HeaderMessage layout_message(const Hdf5Dataset& dataset, std::uint64_t address) 
     return {0x0008, out.take()};
 }
 
+HeaderMessage virtual_message(const HeapPlace& sources) {
+    constexpr unsigned kVersion = 4, kVirtual = 3;
+    Hdf5Encoder out;
+    out.number(kVersion, 1).number(kVirtual, 1).address(sources.collection).number(sources.index, 4);
+    return {0x0008, out.take()};
+}
+
 HeaderMessage continuation_message(std::uint64_t address, std::uint64_t bytes) {
     return {0x0010, Hdf5Encoder().address(address).number(bytes, 8).take()};
 }

@@ -33,6 +33,8 @@ inline constexpr std::uint64_t kFirstLengthOffset = 8;  // in its body: the leng
 // `address`: of the elements, or of the root of the chunk index.
 HeaderMessage layout_message(const Hdf5Dataset& dataset, std::uint64_t address);
 inline constexpr std::uint64_t kRootFieldOffset = 3;  // in its body: the root of the chunk index
+// The layout of a virtual dataset. `sources`: where the list of them lies.
+HeaderMessage virtual_message(const HeapPlace& sources);
 HeaderMessage continuation_message(std::uint64_t address, std::uint64_t bytes);
 std::vector<HeaderMessage> dataset_messages(const Hdf5Dataset& dataset);  // all but dataspace and layout
 std::vector<HeaderMessage> group_messages(std::span<const Hdf5Link> links, std::span<const std::uint64_t> objects);

@@ -39,6 +39,14 @@ struct Hdf5Attribute {
     TextPadding padding = TextPadding::null_terminated;
 };
 
+// Rows of a dataset of another file, which are rows of a virtual dataset.
+struct Hdf5Source {
+    std::string file;  // a name without folder: beside the file that has the virtual dataset
+    std::string path;
+    std::uint64_t first_row = 0;  // of the virtual dataset
+    std::uint64_t rows = 0;       // all of the other dataset
+};
+
 struct Hdf5Dataset {
     ElementType type{};
     TextPadding padding = TextPadding::null_terminated;
@@ -49,6 +57,7 @@ struct Hdf5Dataset {
     std::vector<std::uint64_t> stored_bytes{};  // of each chunk, in C order; empty: filters keep the size of chunks
     std::vector<std::byte> fill{};              // one element, in the stored order; empty: zeros
     bool has_data = true;                       // false: readers find the fill value
+    std::vector<Hdf5Source> sources{};          // of a virtual dataset; it has no data of its own
 };
 
 struct Hdf5Link {
