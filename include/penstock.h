@@ -40,7 +40,7 @@ extern "C" {
 #endif
 
 /* Raised when a declaration is added. A program built against version n runs with any library of version >= n. */
-#define PENSTOCK_ABI_VERSION 5
+#define PENSTOCK_ABI_VERSION 6
 
 typedef struct penstock_context penstock_context;
 typedef struct penstock_file penstock_file;

@@ -25,19 +25,30 @@ typedef struct penstock_snapshot_options {
     int32_t durable;         /* when write returns, the file survives a power cut */
     int32_t refuse_existing; /* an existing file of that name is an error */
     int32_t reserved;        /* zero */
+    uint32_t process;        /* the number of this process among those that write the snapshot */
+    uint32_t processes;      /* 0 is 1 */
+    int32_t file_each;       /* each process writes its rows to NAME.N.hdf5; else one file has the rows of all */
+    int32_t virtual_file;    /* process 0 also writes NAME.hdf5, whose datasets are those of all files together */
 } penstock_snapshot_options;
 #define PENSTOCK_SNAPSHOT_OPTIONS_INIT \
-    { sizeof(penstock_snapshot_options), 0, 0, 0, 0, 0 }
+    { sizeof(penstock_snapshot_options), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 typedef struct penstock_snapshot_dataset {
     uint64_t struct_size;
     const char* path;      /* with its groups, e.g. "PartType0/Coordinates"; groups that lack are made */
-    const char* dtype;     /* e.g. "float32", "uint64", "bool" */
-    const uint64_t* shape; /* rank lengths, in C order */
+    const char* dtype;     /* e.g. "float32", "uint64", "bool"; "S16": text of 16 bytes, shorter ones end in zeros */
+    const uint64_t* shape; /* rank lengths, in C order: of the elements that this process has */
     uint64_t rank;
+    /* Of several processes: how many rows, along the first dimension, each of them has, by its number; their rows
+     * follow each other in this order. Null: all is process 0's, or where each process has a file, of each its own. */
+    const uint64_t* process_rows;
+    uint64_t process_count; /* of process_rows: as many as there are processes */
+    uint64_t chunk_rows;    /* of a chunk; 0: the elements lie one behind the other, not in chunks */
+    int32_t has_checksums;  /* chunks have a Fletcher-32, which readers compare */
+    int32_t reserved;       /* zero */
 } penstock_snapshot_dataset;
 #define PENSTOCK_SNAPSHOT_DATASET_INIT \
-    { sizeof(penstock_snapshot_dataset), 0, 0, 0, 0 }
+    { sizeof(penstock_snapshot_dataset), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Text, or numbers. The rank tells one value (0) from an array of one value (1, and a length of 1): readers do too. */
 typedef struct penstock_snapshot_attribute {
@@ -62,10 +73,29 @@ typedef struct penstock_snapshot_field {
     uint64_t bytes;
 } penstock_snapshot_field;
 
+/* The top-level cells of SWIFT: a grid over the box, whose last dimension is the fastest. */
+typedef struct penstock_snapshot_cells {
+    uint64_t struct_size;
+    uint64_t cells[3]; /* along each dimension */
+    double box_size[3];
+} penstock_snapshot_cells;
+#define PENSTOCK_SNAPSHOT_CELLS_INIT                \
+    {                                               \
+        sizeof(penstock_snapshot_cells), {0}, { 0 } \
+    }
+
+/* The particles of one type: three numbers of each, in memory of the host. */
+typedef struct penstock_snapshot_positions {
+    uint64_t type;     /* of PartTypeN */
+    const char* dtype; /* "float64" or "float32" */
+    const void* data;
+    uint64_t particles;
+} penstock_snapshot_positions;
+
 /* What a layout of a known code says of a snapshot besides its data. Units are those of the datasets. */
 typedef struct penstock_snapshot_preset {
     uint64_t struct_size;
-    const char* layout;   /* "gadget4" or "swift" */
+    const char* layout;   /* "gadget4", "swift", "arepo", "gizmo" or "gothic" */
     const char* run_name; /* these four may be null */
     const char* system;   /* the machine */
     const char* code_version;
@@ -90,7 +120,7 @@ typedef struct penstock_snapshot_preset {
 typedef struct penstock_snapshot_facts {
     uint64_t struct_size;
     uint64_t file_bytes;
-    uint64_t data_bytes;     /* of all fields */
+    uint64_t data_bytes;     /* of all fields of this process */
     double layout_seconds;   /* until the place of each byte is known */
     double write_seconds;    /* from there until the file has its name */
     penstock_text* evidence; /* in; null, or where the evidence of the transfer goes as JSON */
@@ -106,8 +136,22 @@ int penstock_snapshot_add_group(penstock_snapshot* snapshot, const char* path, p
 /* A soft link: another name for target, a path from the root. Nothing needs to be there. */
 int penstock_snapshot_add_link(penstock_snapshot* snapshot, const char* path, const char* target,
                                penstock_error* error);
+/* Another name for target, a path in that file. Neither needs to be there. */
+int penstock_snapshot_add_external_link(penstock_snapshot* snapshot, const char* path, const char* file,
+                                        const char* target, penstock_error* error);
 int penstock_snapshot_add_dataset(penstock_snapshot* snapshot, const penstock_snapshot_dataset* dataset,
                                   penstock_error* error);
+/* A dataset whose elements are given now, and not to write. They are copied, from memory of the host. */
+int penstock_snapshot_add_values(penstock_snapshot* snapshot, const penstock_snapshot_dataset* dataset,
+                                 const void* values, uint64_t bytes, penstock_error* error);
+/* The group Cells of SWIFT, by which its readers load a part of the box: count types, after their datasets. An error
+ * where the particles of a type do not lie sorted by cell, and in snapshots of several processes. */
+int penstock_snapshot_add_cells(penstock_snapshot* snapshot, const penstock_snapshot_cells* cells,
+                                const penstock_snapshot_positions* positions, uint64_t count, penstock_error* error);
+/* The particles in the order of their cells: order gets, for each, the number that it has now, from 0 on. Those of one
+ * cell keep their order. Positions outside of the box are counted to the nearest cell. */
+int penstock_snapshot_cell_order(const penstock_snapshot_cells* cells, const penstock_snapshot_positions* positions,
+                                 uint64_t* order, penstock_error* error);
 /* path: a group or a dataset that was added; "/" is the file. The attribute replaces one of its name. */
 int penstock_snapshot_set_attribute(penstock_snapshot* snapshot, const char* path,
                                     const penstock_snapshot_attribute* attribute, penstock_error* error);
@@ -123,6 +167,21 @@ int penstock_snapshot_use_stream(penstock_snapshot* snapshot, void* stream, pens
 int penstock_snapshot_write(penstock_snapshot* snapshot, const penstock_snapshot_field* fields, uint64_t count,
                             penstock_snapshot_facts* facts, penstock_error* error);
 void penstock_snapshot_free(penstock_snapshot* snapshot);
+
+/* Several processes define the same, with their own shapes, and each calls begin, write and commit. All wait for each
+ * other between these; where one fails all let the snapshot go. Process 0 begins first. It commits last where each
+ * process has a file. penstock_mpi.h does all this. */
+
+/* The same in all processes that define the same. */
+int penstock_snapshot_digest(const penstock_snapshot* snapshot, uint64_t* digest, penstock_error* error);
+/* place: that of process 0, which itself gives null, as all do where each process has a file. */
+int penstock_snapshot_begin(penstock_snapshot* snapshot, const char* place, penstock_error* error);
+/* Where process 0 has begun: what the others open. Empty where each process has a file. */
+int penstock_snapshot_place(const penstock_snapshot* snapshot, penstock_text* place, penstock_error* error);
+/* The files get their names: from now on readers see the snapshot. */
+int penstock_snapshot_commit(penstock_snapshot* snapshot, penstock_error* error);
+/* Nothing is left of a file that was begun and has no name; begin may follow. Free does it too. */
+void penstock_snapshot_abandon(penstock_snapshot* snapshot);
 
 #ifdef __cplusplus
 }

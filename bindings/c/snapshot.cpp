@@ -2,6 +2,7 @@
 #include "penstock/snapshot.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <iterator>
 #include <utility>
 
@@ -22,13 +23,21 @@ using penstock::c::required;
 
 namespace {
 
+// Of version 4 of the interface.
+constexpr std::uint64_t kFirstSnapshotOptions = offsetof(penstock_snapshot_options, process);
+constexpr std::uint64_t kFirstSnapshotDataset = offsetof(penstock_snapshot_dataset, process_rows);
+
 penstock::SnapshotOptions snapshot_options(const penstock_snapshot_options* given) {
-    const auto wanted = copied("penstock_snapshot_options", given);
+    const auto wanted = copied<penstock_snapshot_options, kFirstSnapshotOptions>("penstock_snapshot_options", given);
     penstock::SnapshotOptions options;
     options.memory = penstock::c::checked_kind(wanted.memory);
     options.durable = wanted.durable != 0;
     options.replace = wanted.refuse_existing == 0;
     options.transfer.path = penstock::c::path_named(wanted.path);
+    options.process = wanted.process;
+    options.processes = std::max<std::uint32_t>(wanted.processes, 1);
+    options.file_each = wanted.file_each != 0;
+    options.virtual_file = wanted.virtual_file != 0;
     return options;
 }
 
@@ -42,9 +51,17 @@ std::vector<std::uint64_t> lengths(const char* operation, const std::uint64_t* s
 }
 
 penstock::SnapshotDataset snapshot_dataset(const penstock_snapshot_dataset* given) {
-    const auto wanted = copied("penstock_snapshot_dataset", &required("penstock_snapshot_dataset", given));
-    return {&required("the path of the dataset", wanted.path), &required("the type of the dataset", wanted.dtype),
-            lengths("add dataset", wanted.shape, wanted.rank)};
+    const auto wanted = copied<penstock_snapshot_dataset, kFirstSnapshotDataset>(
+        "penstock_snapshot_dataset", &required("penstock_snapshot_dataset", given));
+    penstock::SnapshotDataset dataset{&required("the path of the dataset", wanted.path),
+                                      &required("the type of the dataset", wanted.dtype),
+                                      lengths("add dataset", wanted.shape, wanted.rank)};
+    if (wanted.process_rows != nullptr) {
+        dataset.process_rows.assign(wanted.process_rows, wanted.process_rows + wanted.process_count);
+    }
+    dataset.chunk_rows = wanted.chunk_rows;
+    dataset.has_checksums = wanted.has_checksums != 0;
+    return dataset;
 }
 
 // How many values an array of that shape has, and room for them.
@@ -89,6 +106,19 @@ std::vector<penstock::SnapshotField> snapshot_fields(const penstock_snapshot_fie
         fields.push_back({&required("the dataset of a field", given[i].dataset), given[i].data, given[i].bytes});
     }
     return fields;
+}
+
+penstock::SnapshotCells snapshot_cells(const penstock_snapshot_cells* given) {
+    const auto wanted = copied("penstock_snapshot_cells", &required("penstock_snapshot_cells", given));
+    penstock::SnapshotCells cells;
+    std::copy(std::begin(wanted.cells), std::end(wanted.cells), cells.cells.begin());
+    std::copy(std::begin(wanted.box_size), std::end(wanted.box_size), cells.box_size.begin());
+    return cells;
+}
+
+penstock::SnapshotPositions snapshot_positions(const penstock_snapshot_positions& given) {
+    return {static_cast<std::uint32_t>(std::min<std::uint64_t>(given.type, 0xffffffff)),
+            &required("the type of the positions", given.dtype), given.data, given.particles};
 }
 
 std::string text_or_none(const char* text) { return text == nullptr ? "" : text; }
@@ -153,6 +183,42 @@ int penstock_snapshot_add_dataset(penstock_snapshot* snapshot, const penstock_sn
     return guarded("add dataset", error, [&] { opened(snapshot).add_dataset(snapshot_dataset(dataset)); });
 }
 
+int penstock_snapshot_add_external_link(penstock_snapshot* snapshot, const char* path, const char* file,
+                                        const char* target, penstock_error* error) {
+    return guarded("add link", error, [&] {
+        opened(snapshot).add_link(&required("the path", path), &required("the target", target),
+                                  &required("the name of the file", file));
+    });
+}
+
+int penstock_snapshot_add_values(penstock_snapshot* snapshot, const penstock_snapshot_dataset* dataset,
+                                 const void* values, uint64_t bytes, penstock_error* error) {
+    return guarded("add dataset", error, [&] {
+        const auto* first = static_cast<const std::byte*>(values);
+        if (bytes != 0) required("the values", first);
+        opened(snapshot).add_values(snapshot_dataset(dataset), {first, bytes});
+    });
+}
+
+int penstock_snapshot_add_cells(penstock_snapshot* snapshot, const penstock_snapshot_cells* cells,
+                                const penstock_snapshot_positions* positions, uint64_t count, penstock_error* error) {
+    return guarded("add cells", error, [&] {
+        if (count != 0) required("the positions", positions);
+        std::vector<penstock::SnapshotPositions> all;
+        for (std::uint64_t i = 0; i < count; ++i) all.push_back(snapshot_positions(positions[i]));
+        opened(snapshot).add_cells(snapshot_cells(cells), all);
+    });
+}
+
+int penstock_snapshot_cell_order(const penstock_snapshot_cells* cells, const penstock_snapshot_positions* positions,
+                                 uint64_t* order, penstock_error* error) {
+    return guarded("order particles", error, [&] {
+        const auto found = penstock::snapshot_cell_order(snapshot_cells(cells),
+                                                         snapshot_positions(required("the positions", positions)));
+        if (!found.empty()) std::copy(found.begin(), found.end(), &required("the order", order));
+    });
+}
+
 int penstock_snapshot_set_attribute(penstock_snapshot* snapshot, const char* path,
                                     const penstock_snapshot_attribute* attribute, penstock_error* error) {
     return guarded("set attribute", error,
@@ -181,5 +247,26 @@ int penstock_snapshot_write(penstock_snapshot* snapshot, const penstock_snapshot
 }
 
 void penstock_snapshot_free(penstock_snapshot* snapshot) { free_handle(snapshot); }
+
+int penstock_snapshot_digest(const penstock_snapshot* snapshot, uint64_t* digest, penstock_error* error) {
+    return guarded("compare snapshots", error, [&] { required("digest", digest) = opened(snapshot).digest(); });
+}
+
+int penstock_snapshot_begin(penstock_snapshot* snapshot, const char* place, penstock_error* error) {
+    return guarded("begin", error, [&] { opened(snapshot).begin(text_or_none(place)); });
+}
+
+int penstock_snapshot_place(const penstock_snapshot* snapshot, penstock_text* place, penstock_error* error) {
+    return guarded("tell place", error,
+                   [&] { give_text(&required("penstock_text", place), opened(snapshot).place()); });
+}
+
+void penstock_snapshot_abandon(penstock_snapshot* snapshot) {
+    static_cast<void>(guarded("abandon", nullptr, [&] { opened(snapshot).abandon(); }));
+}
+
+int penstock_snapshot_commit(penstock_snapshot* snapshot, penstock_error* error) {
+    return guarded("commit", error, [&] { opened(snapshot).commit(); });
+}
 
 }  // extern "C"

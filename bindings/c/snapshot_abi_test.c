@@ -120,7 +120,98 @@ static void mistakes_are_refused(void) {
     penstock_context_destroy(context);
 }
 
+/* A snapshot of the rows of one of two processes, in memory of the host. */
+static penstock_snapshot* part_of_two(const penstock_context* context, uint32_t process) {
+    static const uint64_t rows[] = {2, 1};
+    penstock_snapshot* snapshot = NULL;
+    penstock_snapshot_options options = PENSTOCK_SNAPSHOT_OPTIONS_INIT;
+    penstock_snapshot_dataset dataset = PENSTOCK_SNAPSHOT_DATASET_INIT;
+    options.memory = PENSTOCK_SYSTEM;
+    options.process = process;
+    options.processes = 2;
+    CHECK(penstock_snapshot_open(context, named("snapshot.hdf5"), &options, &snapshot, NULL) == PENSTOCK_OK);
+    dataset.path = "x";
+    dataset.dtype = "float64";
+    dataset.shape = &rows[process];
+    dataset.rank = 1;
+    dataset.process_rows = rows;
+    dataset.process_count = 1;
+    CHECK(penstock_snapshot_add_dataset(snapshot, &dataset, NULL) == PENSTOCK_INVALID_ARGUMENT);
+    dataset.process_count = 2;
+    CHECK(penstock_snapshot_add_dataset(snapshot, &dataset, NULL) == PENSTOCK_OK);
+    return snapshot;
+}
+
+static void two_processes_write_their_rows(void) {
+    penstock_context* context = made_context(0);
+    penstock_snapshot* snapshots[] = {part_of_two(context, 0), part_of_two(context, 1)};
+    const double values[] = {1, 2, 3};
+    const penstock_snapshot_field fields[] = {{"x", values, 16}, {"x", values + 2, 8}};
+    uint64_t digests[2] = {0, 0};
+    char room[4096] = {0}, all[4096];
+    penstock_text place = {room, sizeof(room), 0};
+    FILE* file;
+    CHECK(penstock_snapshot_digest(snapshots[0], &digests[0], NULL) == PENSTOCK_OK);
+    CHECK(penstock_snapshot_digest(snapshots[1], &digests[1], NULL) == PENSTOCK_OK && digests[0] == digests[1]);
+    CHECK(penstock_snapshot_commit(snapshots[0], NULL) == PENSTOCK_INVALID_ARGUMENT);
+    CHECK(penstock_snapshot_begin(snapshots[1], NULL, NULL) == PENSTOCK_INVALID_ARGUMENT);
+    CHECK(penstock_snapshot_begin(snapshots[0], NULL, NULL) == PENSTOCK_OK);
+    penstock_snapshot_abandon(snapshots[0]);
+    CHECK(penstock_snapshot_begin(snapshots[0], NULL, NULL) == PENSTOCK_OK);
+    CHECK(penstock_snapshot_place(snapshots[0], &place, NULL) == PENSTOCK_OK && room[0] == '/');
+    CHECK(penstock_snapshot_begin(snapshots[1], room, NULL) == PENSTOCK_OK);
+    for (int i = 0; i < 2; ++i) CHECK(penstock_snapshot_write(snapshots[i], &fields[i], 1, NULL, NULL) == PENSTOCK_OK);
+    CHECK(fopen(named("snapshot.hdf5"), "rb") == NULL);
+    for (int i = 2; i-- > 0;) CHECK(penstock_snapshot_commit(snapshots[i], NULL) == PENSTOCK_OK);
+    file = fopen(named("snapshot.hdf5"), "rb");
+    const size_t bytes = file == NULL ? 0 : fread(all, 1, sizeof(all), file);
+    int found = 0;
+    for (size_t i = 0; i + sizeof(values) <= bytes; ++i) found += memcmp(all + i, values, sizeof(values)) == 0;
+    CHECK(found == 1);
+    if (file != NULL) fclose(file);
+    for (int i = 0; i < 2; ++i) penstock_snapshot_free(snapshots[i]);
+    remove(named("snapshot.hdf5"));
+    penstock_context_destroy(context);
+}
+
+static void particles_are_put_into_cells(void) {
+    penstock_context* context = made_context(0);
+    penstock_snapshot* snapshot = made_snapshot(context);
+    penstock_snapshot_cells cells = PENSTOCK_SNAPSHOT_CELLS_INIT;
+    penstock_snapshot_dataset dataset = PENSTOCK_SNAPSHOT_DATASET_INIT;
+    penstock_error error = PENSTOCK_ERROR_INIT;
+    double at[] = {9, 1, 1, 1, 1, 1, 9, 9, 9};
+    const uint64_t shape[] = {3, 3};
+    uint64_t order[3] = {7, 7, 7};
+    const penstock_snapshot_positions positions = {1, "float64", at, 3};
+    CHECK(penstock_snapshot_cell_order(&cells, &positions, order, NULL) == PENSTOCK_INVALID_ARGUMENT);
+    for (int i = 0; i < 3; ++i) {
+        cells.cells[i] = 2;
+        cells.box_size[i] = 10;
+    }
+    CHECK(penstock_snapshot_cell_order(&cells, &positions, order, NULL) == PENSTOCK_OK);
+    CHECK(order[0] == 1 && order[1] == 0 && order[2] == 2);
+    CHECK(penstock_snapshot_cell_order(&cells, NULL, order, NULL) == PENSTOCK_INVALID_ARGUMENT);
+    dataset.path = "PartType1/Coordinates";
+    dataset.dtype = "float64";
+    dataset.shape = shape;
+    dataset.rank = 2;
+    CHECK(penstock_snapshot_add_values(snapshot, &dataset, at, 70, NULL) == PENSTOCK_INVALID_ARGUMENT);
+    CHECK(penstock_snapshot_add_values(snapshot, &dataset, NULL, 72, NULL) == PENSTOCK_INVALID_ARGUMENT);
+    CHECK(penstock_snapshot_add_values(snapshot, &dataset, at, sizeof(at), NULL) == PENSTOCK_OK);
+    CHECK(penstock_snapshot_add_cells(snapshot, &cells, &positions, 1, &error) == PENSTOCK_INVALID_ARGUMENT);
+    CHECK(strstr(error.message, "particle 1 of PartType1 lies in cell 0") != NULL);
+    at[0] = 1;
+    CHECK(penstock_snapshot_add_cells(snapshot, &cells, &positions, 1, NULL) == PENSTOCK_OK);
+    CHECK(penstock_snapshot_add_external_link(snapshot, "other", "other.hdf5", "/x", NULL) == PENSTOCK_OK);
+    CHECK(penstock_snapshot_add_external_link(snapshot, "b", NULL, "/x", NULL) == PENSTOCK_INVALID_ARGUMENT);
+    penstock_snapshot_free(snapshot);
+    penstock_context_destroy(context);
+}
+
 static void all_tests(void) {
+    two_processes_write_their_rows();
+    particles_are_put_into_cells();
     a_snapshot_is_written();
     mistakes_are_refused();
 }

@@ -9,15 +9,19 @@ module penstock_snapshot
   private :: set_numbers, pointed
 
   type, bind(c) :: penstock_snapshot_options
-    integer(c_int64_t) :: struct_size = 32
+    integer(c_int64_t) :: struct_size = 48
     type(c_ptr) :: path = c_null_ptr
     integer(c_int32_t) :: memory = 0, durable = 0, refuse_existing = 0, reserved = 0
+    integer(c_int32_t) :: process = 0, processes = 0, file_each = 0, virtual_file = 0
   end type
 
   type, bind(c) :: penstock_snapshot_dataset
-    integer(c_int64_t) :: struct_size = 40
+    integer(c_int64_t) :: struct_size = 72
     type(c_ptr) :: path = c_null_ptr, dtype = c_null_ptr, shape = c_null_ptr
     integer(c_int64_t) :: rank = 0
+    type(c_ptr) :: process_rows = c_null_ptr
+    integer(c_int64_t) :: process_count = 0, chunk_rows = 0
+    integer(c_int32_t) :: has_checksums = 0, reserved = 0
   end type
 
   type, bind(c) :: penstock_snapshot_attribute
@@ -29,6 +33,18 @@ module penstock_snapshot
   type, bind(c) :: penstock_snapshot_field
     type(c_ptr) :: dataset = c_null_ptr, data = c_null_ptr
     integer(c_int64_t) :: bytes = 0
+  end type
+
+  type, bind(c) :: penstock_snapshot_cells
+    integer(c_int64_t) :: struct_size = 56
+    integer(c_int64_t) :: cells(3) = 0
+    real(c_double) :: box_size(3) = 0
+  end type
+
+  type, bind(c) :: penstock_snapshot_positions
+    integer(c_int64_t) :: type = 0
+    type(c_ptr) :: dtype = c_null_ptr, data = c_null_ptr
+    integer(c_int64_t) :: particles = 0
   end type
 
   type, bind(c) :: penstock_snapshot_preset
@@ -69,6 +85,59 @@ module penstock_snapshot
       character(kind=c_char), intent(in) :: path(*), target_path(*)
       type(penstock_error), intent(inout), optional :: error
     end function
+    integer(c_int) function penstock_snapshot_add_external_link(snapshot, path, file, target_path, error) bind(c)
+      import
+      type(c_ptr), value :: snapshot
+      character(kind=c_char), intent(in) :: path(*), file(*), target_path(*)
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    integer(c_int) function penstock_snapshot_add_values(snapshot, dataset, values, bytes, error) bind(c)
+      import
+      type(c_ptr), value :: snapshot
+      type(penstock_snapshot_dataset), intent(in) :: dataset
+      type(c_ptr), value :: values
+      integer(c_int64_t), value :: bytes
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    integer(c_int) function penstock_snapshot_add_cells(snapshot, cells, positions, count, error) bind(c)
+      import
+      type(c_ptr), value :: snapshot
+      type(penstock_snapshot_cells), intent(in) :: cells
+      type(penstock_snapshot_positions), intent(in) :: positions(*)
+      integer(c_int64_t), value :: count
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    ! The numbers in `order` begin with 0.
+    integer(c_int) function penstock_snapshot_cell_order(cells, positions, order, error) bind(c)
+      import
+      type(penstock_snapshot_cells), intent(in) :: cells
+      type(penstock_snapshot_positions), intent(in) :: positions
+      integer(c_int64_t), intent(out) :: order(*)
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    integer(c_int) function penstock_snapshot_digest(snapshot, digest, error) bind(c)
+      import
+      type(c_ptr), value :: snapshot
+      integer(c_int64_t), intent(out) :: digest
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    integer(c_int) function penstock_snapshot_begin(snapshot, place, error) bind(c)
+      import
+      type(c_ptr), value :: snapshot
+      character(kind=c_char), intent(in) :: place(*)
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    integer(c_int) function penstock_snapshot_place(snapshot, place, error) bind(c)
+      import
+      type(c_ptr), value :: snapshot
+      type(penstock_text), intent(inout) :: place
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    integer(c_int) function penstock_snapshot_commit(snapshot, error) bind(c)
+      import
+      type(c_ptr), value :: snapshot
+      type(penstock_error), intent(inout), optional :: error
+    end function
     integer(c_int) function penstock_snapshot_add_dataset(snapshot, dataset, error) bind(c)
       import
       type(c_ptr), value :: snapshot
@@ -102,6 +171,10 @@ module penstock_snapshot
       type(penstock_snapshot_facts), intent(inout), optional :: facts
       type(penstock_error), intent(inout), optional :: error
     end function
+    subroutine penstock_snapshot_abandon(snapshot) bind(c)
+      import
+      type(c_ptr), value :: snapshot
+    end subroutine
     subroutine penstock_snapshot_free(snapshot) bind(c)
       import
       type(c_ptr), value :: snapshot

@@ -61,10 +61,12 @@ contains
     type(penstock_snapshot_attribute) :: attribute_of_snapshot
     type(penstock_snapshot_preset) :: preset
     type(penstock_snapshot_facts) :: facts_of_snapshot
+    type(penstock_snapshot_cells) :: cells
     call check(c_sizeof(snapshot) == snapshot%struct_size, 'size of penstock_snapshot_options')
     call check(c_sizeof(dataset_of_snapshot) == dataset_of_snapshot%struct_size, 'size of penstock_snapshot_dataset')
     call check(c_sizeof(attribute_of_snapshot) == attribute_of_snapshot%struct_size, 'penstock_snapshot_attribute')
     call check(c_sizeof(preset) == preset%struct_size, 'size of penstock_snapshot_preset')
+    call check(c_sizeof(cells) == cells%struct_size, 'size of penstock_snapshot_cells')
     call check(c_sizeof(facts_of_snapshot) == facts_of_snapshot%struct_size, 'size of penstock_snapshot_facts')
     call check(c_sizeof(history) == history%struct_size, 'size of penstock_history_options')
     call check(c_sizeof(variable) == variable%struct_size, 'size of penstock_history_variable')

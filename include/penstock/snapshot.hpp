@@ -12,12 +12,16 @@
 //     snapshot.add_dataset({"PartType0/Coordinates", "float64", {count, 3}});
 //     snapshot.write({{"PartType0/Coordinates", coordinates, count * 3 * sizeof(double)}});
 //
+// Several processes, of MPI or others, write one file, or a file each, with a Snapshot each. Each has some of the rows
+// of a dataset, or none.
+//
 // One thread uses a Snapshot. A forked child must not use one of its parent: calls throw Error{unsupported}.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <span>
@@ -47,8 +51,13 @@ struct SnapshotAttribute {
 
 struct SnapshotDataset {
     std::string path;   // with its groups, e.g. "PartType0/Coordinates"; groups that lack are made
-    std::string dtype;  // e.g. "float32", "uint64", "bool"
-    std::vector<std::uint64_t> shape{};
+    std::string dtype;  // e.g. "float32", "uint64", "bool"; "S16": text of 16 bytes, shorter ones end in zeros
+    std::vector<std::uint64_t> shape{};  // of the elements that this process has
+    // Of several processes: how many rows, along the first dimension, each of them has, by its number. Their rows
+    // follow each other in this order. Empty: all is process 0's, or where each process has a file, of each its own.
+    std::vector<std::uint64_t> process_rows{};
+    std::uint64_t chunk_rows = 0;  // of a chunk; 0: the elements lie one behind the other, not in chunks
+    bool has_checksums = false;    // chunks have a Fletcher-32, which readers compare
 };
 
 // The elements of a dataset: one behind the other in C order.
@@ -58,9 +67,27 @@ struct SnapshotField {
     std::uint64_t bytes = 0;
 };
 
+// The top-level cells of SWIFT: a grid over the box, whose last dimension is the fastest.
+struct SnapshotCells {
+    std::array<std::uint64_t, 3> cells{};  // along each dimension
+    std::array<double, 3> box_size{};
+};
+
+// The particles of one type: three numbers of each, in memory of the host.
+struct SnapshotPositions {
+    std::uint32_t type = 0;  // of PartTypeN
+    std::string dtype;       // "float64" or "float32"
+    const void* data = nullptr;
+    std::uint64_t particles = 0;
+};
+
+// The particles in the order of their cells: the number that each of them has now. Those of one cell keep their order.
+// Positions outside of the box are counted to the nearest cell. Throws Error{invalid_argument}.
+std::vector<std::uint64_t> snapshot_cell_order(const SnapshotCells& cells, const SnapshotPositions& positions);
+
 // What a layout of a known code says of a snapshot besides its data. Units are those of the datasets.
 struct SnapshotPreset {
-    std::string layout;            // "gadget4" or "swift"
+    std::string layout;            // "gadget4", "swift", "arepo", "gizmo" or "gothic"
     double time = 0;               // in the unit of time
     bool is_cosmological = false;  // coordinates are comoving
     bool is_periodic = true;
@@ -85,15 +112,22 @@ struct SnapshotOptions {
     bool durable = false;                    // when write() returns, the file survives a power cut
     bool replace = true;                     // an existing file of that name may be replaced
     TransferOptions transfer{};              // how the data move
+    std::uint32_t process = 0;               // the number of this process among those that write the snapshot
+    std::uint32_t processes = 1;
+    bool file_each = false;     // each process writes its rows to NAME.N.hdf5; else one file has the rows of all
+    bool virtual_file = false;  // process 0 also writes NAME.hdf5, whose datasets are those of all files together
 };
 
 struct SnapshotFacts {
     std::uint64_t file_bytes = 0;
-    std::uint64_t data_bytes = 0;  // of all fields
+    std::uint64_t data_bytes = 0;  // of all fields of this process
     double layout_seconds = 0;     // until the place of each byte is known
     double write_seconds = 0;      // from there until the file has its name
     Evidence evidence;             // of the transfer of the data
 };
+
+// Whether a write goes on. The thread that called write() asks while the data move, some 20 times a second.
+using SnapshotWatch = std::function<bool()>;
 
 class Snapshot {
   public:
@@ -105,9 +139,16 @@ class Snapshot {
 
     // The group and those above it, which may be there already.
     void add_group(const std::string& path);
-    // A soft link: another name for `target`, a path from the root. Nothing needs to be there.
-    void add_link(const std::string& path, const std::string& target);
+    // A soft link: another name for `target`, a path from the root, or with `file` a path in that file. Nothing needs
+    // to be there.
+    void add_link(const std::string& path, const std::string& target, const std::string& file = {});
     void add_dataset(const SnapshotDataset& dataset);
+    // A dataset whose elements are given now, and not to write(). They are copied, from memory of the host.
+    void add_values(const SnapshotDataset& dataset, std::span<const std::byte> values);
+    // The group Cells of SWIFT, by which its readers load a part of the box: how many particles each cell has, where
+    // they lie, and the bounds of their positions. Throws Error where the particles of a type do not lie sorted by
+    // cell, and in snapshots of several processes.
+    void add_cells(const SnapshotCells& cells, std::span<const SnapshotPositions> types);
     // `path`: a group or a dataset that was added; "/" is the file. The attribute replaces one of its name.
     void set_attribute(const std::string& path, const SnapshotAttribute& attribute);
 
@@ -122,10 +163,26 @@ class Snapshot {
     void use_stream(std::uintptr_t stream);
     // Each dataset once, in any order. The fields may change when it returns. Throws Error with the name of the
     // dataset; then the file is not there, and a second call may follow. After it succeeded, every other call throws.
-    SnapshotFacts write(std::span<const SnapshotField> fields);
+    // Where `goes_on` says no, it throws Error{cancelled}.
+    SnapshotFacts write(std::span<const SnapshotField> fields, const SnapshotWatch& goes_on = {});
     SnapshotFacts write(std::initializer_list<SnapshotField> fields) {
         return write(std::span<const SnapshotField>(fields.begin(), fields.size()));
     }
+
+    // Of several processes, which all define the same, with their own shapes. Each calls begin(), write() and commit();
+    // all wait for each other between these, and where one throws all let the snapshot go. Process 0 begins first, and
+    // commits last where each process has a file, first where it writes the only one.
+    //
+    // The same in all processes that define the same.
+    std::uint64_t digest() const;
+    // `place`: that of process 0, which itself gives none; empty where each process has a file.
+    void begin(const std::string& place = {});
+    // Where process 0 has begun: what the other processes open. Empty where each process has a file.
+    const std::string& place() const;
+    // The files get their names: from now on readers see the snapshot.
+    void commit();
+    // Nothing is left of a file that was begun and has no name; begin() may follow.
+    void abandon() noexcept;
 
   private:
     std::unique_ptr<snapshot::SnapshotState> state_;

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from penstock.formats.pending import Pending
     from penstock.formats.reference import Reference
     from penstock.history.history import History, HistoryFacts
+    from penstock.snapshot.snapshot import Snapshot, SnapshotFacts, cell_order
 
 __all__ = [
     "Array",
@@ -83,9 +84,12 @@ __all__ = [
     "Plan",
     "ReadOptions",
     "Reference",
+    "Snapshot",
+    "SnapshotFacts",
     "Transfer",
     "TransferOptions",
     "UnreadableWarning",
+    "cell_order",
     "create",
     "get_cmake_dir",
     "get_fortran_source",
@@ -129,6 +133,7 @@ _HOMES = {
     "formats.pending": ("Pending",),
     "formats.reference": ("Reference",),
     "history.history": ("History", "HistoryFacts"),
+    "snapshot.snapshot": ("Snapshot", "SnapshotFacts", "cell_order"),
 }
 # Submodules on packages that Penstock does without: not in __all__, so that `import *` works where those are not there.
 _OF_OTHERS = ("torch", "xarray", "zarr_store")

@@ -12,13 +12,28 @@ Snapshot::Snapshot(Snapshot&&) noexcept = default;
 Snapshot& Snapshot::operator=(Snapshot&&) noexcept = default;
 
 void Snapshot::add_group(const std::string& path) { state_->add_group(path); }
-void Snapshot::add_link(const std::string& path, const std::string& target) { state_->add_link(path, target); }
+void Snapshot::add_link(const std::string& path, const std::string& target, const std::string& file) {
+    state_->add_link(path, target, file);
+}
 void Snapshot::add_dataset(const SnapshotDataset& dataset) { state_->add_dataset(dataset); }
+void Snapshot::add_values(const SnapshotDataset& dataset, std::span<const std::byte> values) {
+    state_->add_values(dataset, values);
+}
+void Snapshot::add_cells(const SnapshotCells& cells, std::span<const SnapshotPositions> types) {
+    state_->add_cells(cells, types);
+}
 void Snapshot::set_attribute(const std::string& path, const SnapshotAttribute& attribute) {
     state_->set_attribute(path, attribute);
 }
 void Snapshot::use_preset(const SnapshotPreset& preset) { state_->use_preset(preset); }
 void Snapshot::use_stream(std::uintptr_t stream) { state_->use_stream(stream); }
-SnapshotFacts Snapshot::write(std::span<const SnapshotField> fields) { return state_->write(fields); }
+SnapshotFacts Snapshot::write(std::span<const SnapshotField> fields, const SnapshotWatch& goes_on) {
+    return state_->write(fields, goes_on);
+}
+std::uint64_t Snapshot::digest() const { return state_->digest(); }
+void Snapshot::begin(const std::string& place) { state_->begin(place); }
+const std::string& Snapshot::place() const { return state_->place(); }
+void Snapshot::commit() { state_->commit(); }
+void Snapshot::abandon() noexcept { state_->abandon(); }
 
 }  // namespace penstock

@@ -2,7 +2,9 @@
 #include "snapshot/snapshot_attribute.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "formats/create/hdf5/encoder.hpp"
@@ -51,6 +53,18 @@ formats::NewAttribute numbers(const SnapshotAttribute& attribute, std::uint64_t 
 }
 
 }  // namespace
+
+bool snapshot_type(const std::string& name, formats::ElementType& type) {
+    if (formats::type_named(name, type)) return true;
+    std::uint32_t bytes = 0;
+    const char* end = name.data() + name.size();
+    if (name.size() < 2 || name[0] != 'S') return false;
+    if (const auto read = std::from_chars(name.data() + 1, end, bytes); read.ptr != end || bytes == 0) return false;
+    type = formats::text_attribute("", std::string_view(" ")).type;
+    type.name = name;
+    type.item_bytes = bytes;
+    return true;
+}
 
 formats::Hdf5Attribute tree_attribute(const SnapshotAttribute& attribute) {
     if (attribute.name.empty()) throw refused("has no name", "give it one");

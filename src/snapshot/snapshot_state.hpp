@@ -1,20 +1,21 @@
-// SnapshotState: the tree of a snapshot that is being told, and how it is written.
+// SnapshotState: a snapshot that is being told, and how it is written.
 //
 // The order of a write: all fields are checked; the tree is laid out; the file gets its room, under another name; the
-// data; the metadata; the name.
+// data; the metadata; the name. Several processes wait for each other between begin(), write() and commit().
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "context/files/process_mark.hpp"
 #include "formats/create/hdf5/layout.hpp"
-#include "formats/create/hdf5/tree.hpp"
 #include "penstock/snapshot.hpp"
-#include "snapshot/presets/presets.hpp"
+#include "snapshot/target_file.hpp"
+#include "snapshot/told_tree.hpp"
 
 namespace penstock::snapshot {
 
@@ -23,34 +24,56 @@ class SnapshotState {
     SnapshotState(const Context& context, std::string name, const SnapshotOptions& options);
 
     void add_group(const std::string& path);
-    void add_link(const std::string& path, const std::string& target);
+    void add_link(const std::string& path, const std::string& target, const std::string& file);
     void add_dataset(const SnapshotDataset& dataset);
+    void add_values(const SnapshotDataset& dataset, std::span<const std::byte> values);
+    void add_cells(const SnapshotCells& cells, std::span<const SnapshotPositions> types);
     void set_attribute(const std::string& path, const SnapshotAttribute& attribute);
     void use_preset(const SnapshotPreset& preset);
     void use_stream(std::uintptr_t stream) noexcept { stream_ = stream; }
-    SnapshotFacts write(std::span<const SnapshotField> fields);
+
+    SnapshotFacts write(std::span<const SnapshotField> fields, const SnapshotWatch& goes_on);
+    std::uint64_t digest() const { return tree_.digest(); }
+    void begin(const std::string& place);
+    const std::string& place() const;
+    void commit();
+    void abandon() noexcept;
 
   private:
-    // A field that was checked.
+    // A field that was checked, and where its bytes lie.
     struct CheckedField {
         const SnapshotField* field;
-        formats::ObjectNumber object;
+        StoredField stored;
     };
-    void check_open(const char* operation) const;
+    // The elements of a dataset that write() is not given.
+    struct KeptValues {
+        std::vector<std::byte> bytes;
+        SnapshotField field;
+    };
+    enum class WriteStage : std::uint8_t { told, begun, moved, done };
+
+    template <typename Call>
+    void tell(const char* operation, Call&& call);
     Error refused(const char* operation, std::string cause, std::string advice) const;
-    formats::ObjectNumber object_at(const std::string& path) const;
-    std::vector<ParticleGroup> particle_groups() const;
+    void check_stage(const char* operation, WriteStage wanted) const;
     std::vector<CheckedField> checked(std::span<const SnapshotField> fields) const;
     void check_memory(const SnapshotField& field) const;
-    Evidence move(const File& file, const formats::Hdf5Image& image, std::span<const CheckedField> parts) const;
+    void open_file(const std::string& place);
+    SnapshotFacts move(std::span<const CheckedField> parts, const SnapshotWatch& goes_on);
+    void give_names();
+    bool is_maker() const noexcept { return options_.file_each || options_.process == 0; }
 
     Context context_;
     std::string name_;
     SnapshotOptions options_;
-    formats::Hdf5Tree tree_;
-    std::map<std::string, formats::ObjectNumber> datasets_;  // by path
+    SnapshotTree tree_;                           // of the file that this process writes
+    std::optional<SnapshotTree> virtual_;         // of the file that shows all as one
+    std::map<std::string, KeptValues> values_{};  // by path
+    formats::Hdf5Image image_{};
+    std::optional<SnapshotFile> file_;
+    double layout_seconds_ = 0;
     std::uintptr_t stream_ = 0;
-    bool is_written_ = false;
+    WriteStage stage_ = WriteStage::told;
     context::ProcessMark process_;
 };
 

@@ -1,5 +1,6 @@
 // Snapshots: what is told is in the file, the data lie where the layout says, and a refusal leaves no file. The Python
-// tests compare the file with what h5py reads.
+// tests compare the file with what h5py reads. Tried with them: arepo, cells, chunk_sums, gadget_family, gizmo, gothic,
+// move_fields, target_file, told_tree.
 #include "penstock/snapshot.hpp"
 
 #include <gtest/gtest.h>
@@ -11,7 +12,10 @@
 #include <vector>
 
 #include "context/test_files.hpp"
+#include "penstock/checksum.hpp"
 #include "penstock/context.hpp"
+#include "snapshot/cells.hpp"
+#include "snapshot/chunk_sums.hpp"
 
 namespace penstock {
 namespace {
@@ -180,6 +184,73 @@ TEST_P(SnapshotTest, a_full_disk_is_told_before_data_move) {
         },
         ErrorCode::no_space);
     EXPECT_EQ(test::read_file(name_), test::stamped(100));
+}
+
+TEST_P(SnapshotTest, rows_of_processes_lie_one_behind_the_other_in_a_file_that_the_last_call_names) {
+    const Buffer first = numbers(3), second = numbers(5);
+    const std::vector<std::uint64_t> rows{3, 5};
+    Snapshot zero = made({.process = 0, .processes = 2}), one = made({.process = 1, .processes = 2});
+    zero.add_dataset({"x", "float32", {3}, rows});
+    one.add_dataset({"x", "float32", {5}, rows});
+    EXPECT_EQ(zero.digest(), one.digest());
+    expect_refusal({"process_rows tells 3 of process 0"}, [&] { zero.add_dataset({"y", "float32", {4}, rows}); });
+    expect_refusal({"the file is not begun"}, [&] { one.write({{"x", second.data(), second.bytes()}}); });
+    zero.begin();
+    one.begin(zero.place());
+    one.write({{"x", second.data(), second.bytes()}});
+    zero.write({{"x", first.data(), first.bytes()}});
+    one.commit();
+    EXPECT_FALSE(std::filesystem::exists(name_));
+    zero.commit();
+    EXPECT_EQ(folder_.entries(), 1U);
+    const std::vector<unsigned char> file = test::read_file(name_);
+    std::string both(static_cast<const char*>(first.data()), first.bytes());
+    both.append(static_cast<const char*>(second.data()), second.bytes());
+    EXPECT_NE(std::string_view(reinterpret_cast<const char*>(file.data()), file.size()).find(both), std::string::npos);
+}
+
+TEST_P(SnapshotTest, each_layout_writes_what_its_readers_look_for) {
+    const std::pair<const char*, const char*> wanted[] = {{"arepo", "UnitLength_in_cm"},
+                                                          {"gizmo", "UnitLength_In_CGS"},
+                                                          {"gothic", "length2astro"},
+                                                          {"swift", "TotalNumberOfParticles"}};
+    const Buffer masses = numbers(4);
+    for (const auto& [layout, name] : wanted) {
+        const std::string path = std::string(layout) == "gothic" ? "snp/mass" : "PartType1/Masses";
+        Snapshot snapshot = made();
+        snapshot.add_dataset({path, "float32", {4}, {}, 3, true});
+        snapshot.use_preset({.layout = layout});
+        snapshot.write({{path, masses.data(), masses.bytes()}});
+        const std::vector<unsigned char> file = test::read_file(name_);
+        const std::string_view all(reinterpret_cast<const char*>(file.data()), file.size());
+        EXPECT_NE(all.find(name), std::string::npos) << layout;
+    }
+}
+
+TEST(ChunkSums, zeros_behind_the_data_are_summed_by_arithmetic) {
+    for (const std::size_t bytes : {0U, 1U, 2U, 7U, 1000U, 4097U}) {
+        for (const int fill : {0, 1, 255}) {
+            for (const std::size_t zeros : {0U, 1U, 2U, 131070U, 131072U}) {
+                std::vector<std::byte> data(bytes, static_cast<std::byte>(fill));
+                const std::uint32_t sum = checksum(ChecksumKind::fletcher32, data);
+                data.resize(bytes + zeros);
+                EXPECT_EQ(snapshot::fletcher_with_zeros(sum, bytes, data.size()),
+                          checksum(ChecksumKind::fletcher32, data))
+                    << bytes << " " << fill << " " << zeros;
+            }
+        }
+    }
+}
+
+TEST(SnapshotCellsTest, order_and_tables_follow_the_grid) {
+    const std::vector<double> at{9, 1, 1, 1, 1, 9, 1, 1, 1};
+    const SnapshotCells cells{{2, 2, 2}, {10, 10, 10}};
+    const SnapshotPositions positions{0, "float64", at.data(), 3};
+    EXPECT_EQ(snapshot_cell_order(cells, positions), (std::vector<std::uint64_t>{2, 1, 0}));
+    EXPECT_THROW(snapshot::cell_datasets(cells, {&positions, 1}), Error);
+    const std::vector<double> sorted{1, 1, 1, 1, 1, 9, 9, 1, 1};
+    const SnapshotPositions right{0, "float64", sorted.data(), 3};
+    EXPECT_EQ(snapshot::cell_datasets(cells, {&right, 1}).datasets.size(), 6U);
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ LAYERS = {
     "data": {"base", "os", "device", "context", "data"},
     "formats": {"base", "device", "context", "data", "formats"},
     "history": {"base", "os", "device", "context", "data", "formats", "history"},
-    "snapshot": {"base", "context", "data", "formats", "snapshot"},
+    "snapshot": {"base", "os", "context", "data", "formats", "snapshot"},
     "load": {"base", "os", "device", "path", "ondevice", "context", "load"},  # a user of the library: see OUTSIDE
 }
 # What stands outside the library and uses its public headers, and the layers whose own headers it may include too.
@@ -73,9 +73,8 @@ LAYERS_OF_PYTHON = {
     "formats": ["penstock.formats", "penstock.formats.*"],
     "open": [
         "penstock._open", "penstock.data", "penstock.gpu", "penstock.gpu.*", "penstock.history",
-        "penstock.history.*", "penstock.torch", "penstock.xarray",
-        "penstock.xarray.*",
-        "penstock.zarr_store",
+        "penstock.history.*", "penstock.snapshot", "penstock.snapshot.*", "penstock.torch", "penstock.xarray",
+        "penstock.xarray.*", "penstock.zarr_store",
     ],
     "flow": ["penstock.flow", "penstock.flow.*"],
     "hmatrix": ["penstock.hmatrix", "penstock.hmatrix.*"],

@@ -14,9 +14,13 @@ namespace {
 struct KnownPreset {
     const char* name;
     std::uint32_t most_types;
-    PresetParts (*parts)(const SnapshotPreset&, const std::vector<ParticleGroup>&);
+    PresetParts (*parts)(const PresetSubject&);
 };
-constexpr KnownPreset kPresets[] = {{"gadget4", 10, gadget4_parts}, {"swift", 7, swift_parts}};
+constexpr KnownPreset kPresets[] = {{"gadget4", 10, gadget4_parts},
+                                    {"swift", 7, swift_parts},
+                                    {"arepo", 6, arepo_parts},
+                                    {"gizmo", 6, gizmo_parts},
+                                    {"gothic", 6, gothic_parts}};
 
 Error refused_preset(std::string cause, std::string advice) {
     return {ErrorCode::invalid_argument, "use preset", std::move(cause), std::move(advice)};
@@ -37,32 +41,36 @@ void check_numbers(const SnapshotPreset& preset) {
 
 }  // namespace
 
-std::string group_path(const ParticleGroup& group) { return "PartType" + std::to_string(group.type); }
-
-std::vector<std::uint64_t> particles_by_type(const std::vector<ParticleGroup>& groups, std::size_t types) {
-    std::vector<std::uint64_t> counts(types);
+ParticleCounts particles_by_type(const ParticleGroups& groups, std::size_t types) {
+    for (const ParticleGroup& group : groups) types = std::max<std::size_t>(types, group.type + 1);
+    ParticleCounts counts{std::vector<std::uint64_t>(types), std::vector<std::uint64_t>(types)};
     for (const ParticleGroup& group : groups) {
-        counts.resize(std::max<std::size_t>(counts.size(), group.type + 1));
-        counts[group.type] = group.particles;
+        counts.here[group.type] = group.particles;
+        counts.all[group.type] = group.all_particles;
     }
     return counts;
 }
 
-PresetParts preset_parts(const SnapshotPreset& preset, const std::vector<ParticleGroup>& groups) {
+PresetParts preset_parts(const PresetSubject& subject) {
+    const std::string& layout = subject.preset.layout;
     std::string known;
     for (const KnownPreset& one : kPresets) {
         known += (known.empty() ? "" : ", ") + std::string(one.name);
-        if (preset.layout != one.name) continue;
-        check_numbers(preset);
-        for (const ParticleGroup& group : groups) {
+        if (layout != one.name) continue;
+        check_numbers(subject.preset);
+        PresetSubject its_own = subject;
+        its_own.groups.clear();
+        for (const ParticleGroup& group : subject.groups) {
+            if ((group.path == "snp") != (layout == "gothic")) continue;
             if (group.type >= one.most_types) {
-                throw refused_preset(std::string(one.name) + " has no " + group_path(group),
+                throw refused_preset(std::string(one.name) + " has no " + group.path,
                                      "its types go from 0 to " + std::to_string(one.most_types - 1));
             }
+            its_own.groups.push_back(group);
         }
-        return one.parts(preset, groups);
+        return one.parts(its_own);
     }
-    throw refused_preset("there is no layout " + formats::shown(preset.layout), "use one of " + known);
+    throw refused_preset("there is no layout " + formats::shown(layout), "use one of " + known);
 }
 
 }  // namespace penstock::snapshot

@@ -11,16 +11,30 @@
 
 namespace penstock::snapshot {
 
-// The datasets PartTypeN/NAME of a snapshot.
+// The datasets PartTypeN/NAME of a snapshot, or, with the names of GOTHIC, snp/NAME.
 struct ParticleGroup {
+    std::string path;
     std::uint32_t type = 0;
-    std::uint64_t particles = 0;
+    std::uint64_t particles = 0;        // of this file
+    std::uint64_t all_particles = 0;    // of all files
     std::vector<std::string> fields{};  // their names, without the group
+    bool has_doubles = false;           // a field is float64
+};
+using ParticleGroups = std::vector<ParticleGroup>;
+
+// The file that a preset describes.
+struct PresetSubject {
+    const SnapshotPreset& preset;
+    ParticleGroups groups{};
+    std::uint32_t files = 1;  // of the snapshot
+    std::uint32_t file = 0;   // the number of this one
+    bool is_virtual = false;  // it shows the others as one
 };
 
 struct PresetParts {
     struct Linked {
         std::string path, target;
+        bool is_hard = false;  // a second name of the object, which readers cannot tell from the first
     };
     struct Attributed {
         std::string path;
@@ -35,15 +49,20 @@ struct PresetParts {
     }
 };
 
-std::string group_path(const ParticleGroup& group);
 // Particles of each type, from type 0 on: at least so many types.
-std::vector<std::uint64_t> particles_by_type(const std::vector<ParticleGroup>& groups, std::size_t types);
+struct ParticleCounts {
+    std::vector<std::uint64_t> here{}, all{};
+};
+ParticleCounts particles_by_type(const ParticleGroups& groups, std::size_t types);
 
-PresetParts gadget4_parts(const SnapshotPreset& preset, const std::vector<ParticleGroup>& groups);
-PresetParts swift_parts(const SnapshotPreset& preset, const std::vector<ParticleGroup>& groups);
+PresetParts arepo_parts(const PresetSubject& subject);
+PresetParts gadget4_parts(const PresetSubject& subject);
+PresetParts gizmo_parts(const PresetSubject& subject);
+PresetParts gothic_parts(const PresetSubject& subject);
+PresetParts swift_parts(const PresetSubject& subject);
 
 // What the layout that the preset names has. Throws Error{invalid_argument} of numbers that make no sense, and of a
 // layout that there is not; the caller names the file.
-PresetParts preset_parts(const SnapshotPreset& preset, const std::vector<ParticleGroup>& groups);
+PresetParts preset_parts(const PresetSubject& subject);
 
 }  // namespace penstock::snapshot

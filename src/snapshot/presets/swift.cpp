@@ -76,25 +76,26 @@ void describe_field(PresetParts& parts, const SnapshotPreset& preset, const std:
     parts.add(path, snapshot_text("Description", field.description));
 }
 
-void add_counts(PresetParts& parts, const SnapshotPreset& preset, const std::vector<ParticleGroup>& groups) {
-    const std::vector<std::uint64_t> particles = particles_by_type(groups, kSwiftTypes);
-    const std::vector<std::int64_t> counts(particles.begin(), particles.end());
+void add_counts(PresetParts& parts, const PresetSubject& subject) {
+    const ParticleCounts particles = particles_by_type(subject.groups, kSwiftTypes);
+    const std::vector<std::int64_t> here(particles.here.begin(), particles.here.end());
+    const std::vector<std::int64_t> all(particles.all.begin(), particles.all.end());
     std::vector<std::uint32_t> low, high;
-    for (const std::uint64_t count : particles) {
+    for (const std::uint64_t count : particles.all) {
         low.push_back(static_cast<std::uint32_t>(count));
         high.push_back(static_cast<std::uint32_t>(count >> 32));
     }
     std::array<std::int32_t, kSwiftTypes> is_there{};
-    for (const ParticleGroup& group : groups) is_there.at(group.type) = 1;
+    for (const ParticleGroup& group : subject.groups) is_there.at(group.type) = 1;
     const std::array<double, kSwiftTypes> no_masses{};
     const std::array<std::uint32_t, kSwiftTypes> no_flags{};
     const std::string header = "Header";
-    parts.add(header, snapshot_array("NumPart_ThisFile", std::span<const std::int64_t>(counts)));
+    parts.add(header, snapshot_array("NumPart_ThisFile", std::span<const std::int64_t>(here)));
     parts.add(header, snapshot_array("NumPart_Total", std::span<const std::uint32_t>(low)));
     parts.add(header, snapshot_array("NumPart_Total_HighWord", std::span<const std::uint32_t>(high)));
-    parts.add(header, snapshot_array("TotalNumberOfParticles", std::span<const std::int64_t>(counts)));
+    parts.add(header, snapshot_array("TotalNumberOfParticles", std::span<const std::int64_t>(all)));
     parts.add(header, snapshot_array("MassTable", std::span<const double>(no_masses)));
-    parts.add(header, snapshot_array("InitialMassTable", std::span<const double>(preset.mass_table)));
+    parts.add(header, snapshot_array("InitialMassTable", std::span<const double>(subject.preset.mass_table)));
     parts.add(header, snapshot_array("Flag_Entropy_ICs", std::span<const std::uint32_t>(no_flags)));
     parts.add(header, snapshot_array("CanHaveTypes", std::span<const std::int32_t>(is_there)));
     parts.add(header, one("NumPartTypes", static_cast<std::int32_t>(kSwiftTypes)));
@@ -105,7 +106,8 @@ void add_counts(PresetParts& parts, const SnapshotPreset& preset, const std::vec
     parts.add(header, std::move(names));
 }
 
-void add_header(PresetParts& parts, const SnapshotPreset& preset) {
+void add_header(PresetParts& parts, const PresetSubject& subject) {
+    const SnapshotPreset& preset = subject.preset;
     const std::string header = "Header";
     const std::array<double, 3> no_shift{};
     parts.add(header, snapshot_array("BoxSize", std::span<const double>(preset.box_size)));
@@ -120,9 +122,9 @@ void add_header(PresetParts& parts, const SnapshotPreset& preset) {
     parts.add(header, one("TimeBase_dloga", 0.0));
     parts.add(header, one("TimeBase_dt", 0.0));
     parts.add(header, snapshot_text("SnapshotDate", preset.date));
-    parts.add(header, one("NumFilesPerSnapshot", std::int32_t{1}));
-    parts.add(header, one("ThisFile", std::int32_t{0}));
-    parts.add(header, one("Virtual", std::int32_t{0}));
+    parts.add(header, one("NumFilesPerSnapshot", static_cast<std::int32_t>(subject.files)));
+    parts.add(header, one("ThisFile", static_cast<std::int32_t>(subject.file)));
+    parts.add(header, one("Virtual", std::int32_t{subject.is_virtual}));
     parts.add(header, snapshot_text("SelectOutput", "Default"));
     parts.add(header, snapshot_text("OutputType", "FullVolume"));
 }
@@ -163,7 +165,9 @@ void add_cosmology(PresetParts& parts, const SnapshotPreset& preset) {
 
 }  // namespace
 
-PresetParts swift_parts(const SnapshotPreset& preset, const std::vector<ParticleGroup>& groups) {
+PresetParts swift_parts(const PresetSubject& subject) {
+    const SnapshotPreset& preset = subject.preset;
+    const ParticleGroups& groups = subject.groups;
     PresetParts parts;
     parts.groups = {"Header",
                     "Code",
@@ -178,16 +182,16 @@ PresetParts swift_parts(const SnapshotPreset& preset, const std::vector<Particle
                     "SubgridScheme/NamedColumns",
                     "Units",
                     "UnusedParameters"};
-    add_header(parts, preset);
-    add_counts(parts, preset, groups);
+    add_header(parts, subject);
+    add_counts(parts, subject);
     add_units(parts, preset);
     add_cosmology(parts, preset);
     parts.add("Parameters", snapshot_text("InitialConditions:periodic", preset.is_periodic ? "1" : "0"));
     for (const ParticleGroup& group : groups) {
-        const std::string path = group_path(group);
+        const std::string& path = group.path;
         parts.links.push_back({std::string(kTypeNames[group.type]) + "Particles", "/" + path});
         parts.add(path, one("NumberOfParticles", static_cast<std::int64_t>(group.particles)));
-        parts.add(path, one("TotalNumberOfParticles", static_cast<std::int64_t>(group.particles)));
+        parts.add(path, one("TotalNumberOfParticles", static_cast<std::int64_t>(group.all_particles)));
         parts.add(path, one("NumberOfFields", static_cast<std::int32_t>(group.fields.size())));
         for (const std::string& name : group.fields)
             for (const SwiftField& field : kSwiftFields)

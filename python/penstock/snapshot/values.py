@@ -1,0 +1,103 @@
+"""What the calls of a snapshot take besides arrays, as the core takes it: attributes, names of types, boxes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from penstock._arrays.dtype import DType
+
+_LARGEST_INT64 = 2**63 - 1
+
+Attribute = tuple[str, str, list[int], Any]  # name, type, shape, bytes; of text no type, and a list of texts
+
+
+def attributes_of(attrs: Mapping[str, Any]) -> list[Attribute]:
+    if not isinstance(attrs, Mapping):
+        raise TypeError(f"attributes are a dict of names and values, not {type(attrs).__name__}")
+    return [_attribute(name, value) for name, value in attrs.items()]
+
+
+def _attribute(name: str, value: Any) -> Attribute:
+    if not isinstance(name, str):
+        raise TypeError(f"the name of an attribute is a str, not {type(name).__name__}")
+    if isinstance(value, str):
+        return name, "", [], [str(value)]
+    if isinstance(value, bytes):
+        return name, "", [], [_text(name, value)]
+    import numpy as np
+
+    if isinstance(value, int) and not isinstance(value, bool) and value > _LARGEST_INT64:
+        value = np.uint64(value)
+    if hasattr(value, "__cuda_array_interface__"):
+        raise TypeError(f"attribute {name!r} lies on a GPU: attributes take values of the host")
+    array = np.asarray(value)
+    shape = list(array.shape)
+    if array.dtype.kind in "SUT" or (array.dtype.kind == "O" and all(isinstance(one, str) for one in array.flat)):
+        return name, "", shape, [_text(name, one) for one in array.ravel().tolist()]
+    if array.dtype.kind not in "biufc" or array.dtype.name not in _NUMBERS:
+        raise TypeError(f"attribute {name!r} is {value!r}; give text, a number, or an array of those")
+    return name, array.dtype.name, shape, array.astype(array.dtype.newbyteorder("="), copy=False).tobytes()
+
+
+_NUMBERS = {
+    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    *("float16", "float32", "float64", "complex64", "complex128"),
+}
+
+
+def _text(name: str, value: str | bytes) -> str:
+    if isinstance(value, str):
+        return value
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise ValueError(f"attribute {name!r} is {value!r}, which is no UTF-8: give numbers") from None
+
+
+def type_name(path: str, dtype: DType) -> str:
+    """As the core names it."""
+    if dtype.big_endian:
+        raise TypeError(f"dataset {path!r} has {dtype} elements: give them in the order of this machine")
+    if dtype.kind == "S":
+        return f"S{dtype.itemsize}"
+    if dtype.kind in "VUMmO":
+        raise TypeError(f"dataset {path!r} has elements of {dtype}: give numbers, or text of fixed length (numpy S)")
+    return dtype.name
+
+
+def box_of(size: float | Sequence[float]) -> list[float]:
+    """Three lengths; one number is a cube."""
+    lengths = list(size) if hasattr(size, "__len__") else [size] * 3
+    if len(lengths) != 3:  # noqa: PLR2004 - of space
+        raise ValueError(f"box_size is {size!r}; give one length, or three")
+    return [float(one) for one in lengths]
+
+
+def cells_of(cells: Sequence[int]) -> list[int]:
+    along = [int(one) for one in cells]
+    if len(along) != 3 or min(along) < 1:  # noqa: PLR2004 - of space
+        raise ValueError(f"cells are {cells!r}; give three numbers of cells, one for each dimension")
+    return along
+
+
+def numbers_of(positions: Any) -> tuple[str, Any]:
+    """Positions as the core takes them: the name of their type, and an array of the host in C order."""
+    import numpy as np
+
+    if hasattr(positions, "__cuda_array_interface__"):
+        raise TypeError("positions lie on a GPU: cells are counted on the host; give a copy of them there")
+    array = np.ascontiguousarray(positions)
+    if array.dtype.name not in ("float32", "float64") or array.ndim != 2 or array.shape[1] != 3:  # noqa: PLR2004
+        raise ValueError(f"positions are {array.dtype} {array.shape}; give float32 or float64 (n, 3)")
+    return array.dtype.name, array
+
+
+def masses_of(table: Sequence[float]) -> list[float]:
+    masses = [float(one) for one in table]
+    if len(masses) > _MOST_MASSES:
+        raise ValueError(f"mass_table has {len(masses)} masses; give one for each type, {_MOST_MASSES} at most")
+    return masses
+
+
+_MOST_MASSES = 7

@@ -1,0 +1,130 @@
+"""The group Cells of SWIFT: as the code has it, and as swiftsimio's masks use it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+import penstock
+
+CELLS, BOX = (4, 3, 2), (8.0, 9.0, 10.0)
+
+
+def particles(count: int, dtype: str = "f8") -> dict[str, np.ndarray]:
+    draw = np.random.default_rng(count)
+    at = (draw.random((count, 3)) * BOX).astype(dtype)
+    return {"Coordinates": at, "ParticleIDs": np.arange(count, dtype="u8"), "Masses": draw.random(count).astype("f4")}
+
+
+def cell_of(at: np.ndarray) -> np.ndarray:
+    """By loops of NumPy."""
+    along = np.minimum((np.asarray(at, "f8") / (np.array(BOX) / CELLS)).astype(int), np.array(CELLS) - 1)
+    return (along[:, 0] * CELLS[1] + along[:, 1]) * CELLS[2] + along[:, 2]
+
+
+def in_order(fields: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    order = penstock.cell_order(fields["Coordinates"], CELLS, BOX)
+    return {name: array[order] for name, array in fields.items()}
+
+
+def written(name: Path, gas: dict[str, np.ndarray], dark: dict[str, np.ndarray]) -> Path:
+    fields = {f"PartType0/{path}": array for path, array in gas.items()}
+    fields |= {f"PartType1/{path}": array for path, array in dark.items()}
+    snapshot = penstock.Snapshot(name, fields, device="host", chunk_rows=64, checksums=True)
+    snapshot.use_preset("swift", box_size=BOX, unit_length_cm=3.0e24, unit_mass_g=2.0e43, unit_time_s=3.0e16)
+    snapshot.add_cells(CELLS, BOX, {0: gas["Coordinates"], 1: dark["Coordinates"]})
+    snapshot.write()
+    return name
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_the_order_is_that_of_cells_and_keeps_that_of_particles(dtype: str) -> None:
+    at = particles(1000, dtype)["Coordinates"]
+    order = penstock.cell_order(at, CELLS, BOX)
+    np.testing.assert_array_equal(order, np.argsort(cell_of(at), kind="stable"))
+    assert list(penstock.cell_order(np.zeros((0, 3)), CELLS, BOX)) == []
+    beyond = np.array([[-1, 0, 0], [8, 9, 10], [np.nan, 100, 0.0]])
+    assert list(penstock.cell_order(beyond, CELLS, BOX)) == [0, 2, 1]
+
+
+def test_cells_are_as_swift_has_them(tmp_path: Path) -> None:
+    gas, dark = in_order(particles(1000)), in_order(particles(3, "f4"))
+    with h5py.File(written(tmp_path / "s.hdf5", gas, dark)) as file:
+        cells = file["Cells"]
+        assert set(cells) == {
+            "Meta-data",
+            "Centres",
+            "Counts",
+            "OffsetsInFile",
+            "Files",
+            "MinPositions",
+            "MaxPositions",
+        }
+        meta = cells["Meta-data"].attrs
+        assert list(meta["dimension"]) == list(CELLS) and list(meta["nr_cells"]) == [24]
+        assert meta.get_id("nr_cells").dtype == "i4" and meta.get_id("dimension").dtype == "i4"
+        np.testing.assert_allclose(meta["size"], [2.0, 3.0, 5.0])
+        np.testing.assert_allclose(cells["Centres"][:3], [[1, 1.5, 2.5], [1, 1.5, 7.5], [1, 4.5, 2.5]])
+        for kind, fields in (("PartType0", gas), ("PartType1", dark)):
+            counts, offsets = cells["Counts"][kind][...], cells["OffsetsInFile"][kind][...]
+            assert counts.dtype == offsets.dtype == "i8" and cells["Files"][kind].dtype == "i4"
+            assert counts.sum() == len(fields["Masses"]) and not cells["Files"][kind][...].any()
+            least, most = cells["MinPositions"][kind][...], cells["MaxPositions"][kind][...]
+            for cell in range(24):
+                at = file[f"{kind}/Coordinates"][offsets[cell] : offsets[cell] + counts[cell]]
+                assert (cell_of(at) == cell).all()
+                if counts[cell]:
+                    np.testing.assert_array_equal(least[cell], at.min(axis=0))
+                    np.testing.assert_array_equal(most[cell], at.max(axis=0))
+                else:
+                    assert (least[cell] == np.finfo("f8").max).all() and (most[cell] == -np.finfo("f8").max).all()
+
+
+WRONG: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
+    "order": (
+        {"positions": {0: particles(1000)["Coordinates"]}},
+        penstock.Error,
+        "particle .* of PartType0 lies in cell",
+    ),
+    "others": ({"positions": {0: np.zeros((2, 3))}}, penstock.Error, "has 1000 particles, and the cells are of 2"),
+    "absent": ({"positions": {5: np.zeros((2, 3))}}, penstock.Error, "PartType5/Coordinates has 0 particles"),
+    "integers": ({"positions": {0: np.zeros((2, 3), int)}}, ValueError, "give float32 or float64"),
+    "flat": ({"positions": {0: np.zeros(6)}}, ValueError, "give float32 or float64"),
+    "cells": ({"cells": (4, 3)}, ValueError, "give three numbers of cells"),
+    "none": ({"cells": (4, 0, 2)}, ValueError, "give three numbers of cells"),
+    "many": ({"cells": (5000, 1, 1)}, penstock.Error, "give 1 to 4096"),
+    "box": ({"box_size": (1, 2, -3)}, penstock.Error, "a length of -3"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_wrong_cells_are_refused_and_not_kept(tmp_path: Path, what: str) -> None:
+    given, kind, words = WRONG[what]
+    gas = in_order(particles(1000))
+    snapshot = penstock.Snapshot(
+        tmp_path / "s.hdf5", {f"PartType0/{one}": array for one, array in gas.items()}, device="host"
+    )
+    with pytest.raises(kind, match=words):
+        snapshot.add_cells(**{"cells": CELLS, "box_size": BOX, "positions": {0: gas["Coordinates"]}} | given)
+    snapshot.write()
+    with h5py.File(tmp_path / "s.hdf5") as file:
+        assert set(file) == {"PartType0"}
+
+
+def test_masks_of_swiftsimio_load_a_part_of_the_box(tmp_path: Path) -> None:
+    swiftsimio = pytest.importorskip("swiftsimio")
+    gas, dark = in_order(particles(5000)), in_order(particles(40))
+    name = str(written(tmp_path / "s.hdf5", gas, dark))
+    mask = swiftsimio.mask(name)
+    size = mask.metadata.boxsize
+    mask.constrain_spatial([[0 * size[0], 0.4 * size[0]], None, [0.1 * size[2], 0.3 * size[2]]])
+    found = swiftsimio.load(name, mask=mask)
+    at = gas["Coordinates"]
+    inside = (at[:, 0] <= 0.4 * BOX[0]) & (at[:, 2] >= 0.1 * BOX[2]) & (at[:, 2] <= 0.3 * BOX[2])
+    ids = found.gas.particle_ids.value
+    assert set(gas["ParticleIDs"][inside]) <= set(ids) and len(ids) < 3000
+    np.testing.assert_array_equal(found.gas.masses.value, gas["Masses"][np.isin(gas["ParticleIDs"], ids)])
