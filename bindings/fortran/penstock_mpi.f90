@@ -5,7 +5,7 @@ module penstock_mpi
   use penstock_history
   use mpi_f08
   implicit none
-  private :: agreed, publish_common
+  private :: publish_common
 
 contains
 
@@ -25,27 +25,19 @@ contains
     type(c_ptr), intent(in) :: history
     type(MPI_Comm), intent(in) :: comm
     type(penstock_error), intent(inout) :: error
-    integer(c_int64_t) :: digest, low, high
+    integer(c_int64_t) :: digest
     integer :: rank
     digest = 0
-    code = agreed(penstock_history_digest(history, digest, error), comm, error)
+    code = penstock_mpi_agreed(penstock_history_digest(history, digest, error), comm, error)
+    if (code == penstock_ok) code = penstock_mpi_same(digest, comm, error)
     if (code /= penstock_ok) return
-    call MPI_Allreduce(digest, low, 1, MPI_INTEGER8, MPI_MIN, comm)
-    call MPI_Allreduce(digest, high, 1, MPI_INTEGER8, MPI_MAX, comm)
-    if (low /= high) then
-      code = penstock_invalid_argument
-      error%code = code
-      call tell(error%message, 'begin: the ranks define different files; define the same dimensions, variables and '// &
-                'attributes on each')
-      return
-    end if
     call MPI_Comm_rank(comm, rank)
     code = penstock_ok
     if (rank == 0) code = penstock_history_begin(history, error)
-    code = agreed(code, comm, error)
+    code = penstock_mpi_agreed(code, comm, error)
     if (code /= penstock_ok) return
     if (rank /= 0) code = penstock_history_begin(history, error)
-    code = agreed(code, comm, error)
+    code = penstock_mpi_agreed(code, comm, error)
   end function
 
   ! Waits for the other ranks, and for no file: steps that are not written everywhere are published later.
@@ -54,7 +46,7 @@ contains
     real(c_double), intent(in) :: time
     type(MPI_Comm), intent(in) :: comm
     type(penstock_error), intent(inout) :: error
-    code = agreed(penstock_history_end_step(history, time, error), comm, error)
+    code = penstock_mpi_agreed(penstock_history_end_step(history, time, error), comm, error)
     if (code == penstock_ok) code = publish_common(history, comm, error)
   end function
 
@@ -63,13 +55,13 @@ contains
     type(c_ptr), intent(in) :: history
     type(MPI_Comm), intent(in) :: comm
     type(penstock_error), intent(inout) :: error
-    code = agreed(penstock_history_wait(history, error), comm, error)
+    code = penstock_mpi_agreed(penstock_history_wait(history, error), comm, error)
     if (code == penstock_ok) code = publish_common(history, comm, error)
     if (code /= penstock_ok) then
       call penstock_history_abandon(history)
       return
     end if
-    code = agreed(penstock_history_close(history, error), comm, error)
+    code = penstock_mpi_agreed(penstock_history_close(history, error), comm, error)
   end function
 
   ! Publishes what every rank has written. A history of one rank does it by itself.
@@ -86,11 +78,27 @@ contains
     code = penstock_history_describe(history, facts, error)
     call MPI_Allreduce(facts%steps_written, steps, 1, MPI_INTEGER8, MPI_MIN, comm)
     if (code == penstock_ok) code = penstock_history_publish(history, steps, error)
-    code = agreed(code, comm, error)
+    code = penstock_mpi_agreed(code, comm, error)
   end function
 
-  ! The first rank that failed gives its code to all, and its message to those that did not fail.
-  integer(c_int) function agreed(own, comm, error) result(code)
+  ! Not for programs: whether the digest is that of all ranks.
+  integer(c_int) function penstock_mpi_same(digest, comm, error) result(code)
+    integer(c_int64_t), intent(in) :: digest
+    type(MPI_Comm), intent(in) :: comm
+    type(penstock_error), intent(inout) :: error
+    integer(c_int64_t) :: low, high
+    call MPI_Allreduce(digest, low, 1, MPI_INTEGER8, MPI_MIN, comm)
+    call MPI_Allreduce(digest, high, 1, MPI_INTEGER8, MPI_MAX, comm)
+    code = penstock_ok
+    if (low == high) return
+    code = penstock_invalid_argument
+    error%code = code
+    call tell(error%message, 'begin: the ranks define different files; define the same dimensions, variables and '// &
+              'attributes on each')
+  end function
+
+  ! Not for programs. The first rank that failed gives its code to all, and its message to those that did not fail.
+  integer(c_int) function penstock_mpi_agreed(own, comm, error) result(code)
     integer(c_int), intent(in) :: own
     type(MPI_Comm), intent(in) :: comm
     type(penstock_error), intent(inout) :: error

@@ -1,0 +1,121 @@
+! Snapshots of MPI programs: what penstock_mpi.h says of them, as a module. Compile it after penstock_snapshot.f90 and
+! penstock_mpi.f90, with mpifort.
+!
+! Functions named penstock_mpi_ are collective, and all ranks get the same code.
+module penstock_mpi_snapshot
+  use penstock_mpi
+  use penstock_snapshot
+  use mpi_f08
+  implicit none
+  integer, parameter, private :: place_bytes = 4096
+  private :: place_of_all
+
+contains
+
+  ! The number of this rank and of all ranks, for penstock_snapshot_open.
+  subroutine penstock_mpi_snapshot_number(options, comm)
+    type(penstock_snapshot_options), intent(inout) :: options
+    type(MPI_Comm), intent(in) :: comm
+    integer :: rank, ranks
+    call MPI_Comm_rank(comm, rank)
+    call MPI_Comm_size(comm, ranks)
+    options%process = int(rank, c_int32_t)
+    options%processes = int(ranks, c_int32_t)
+  end subroutine
+
+  ! How many rows each rank has, for process_rows of a dataset: as many numbers as there are ranks.
+  subroutine penstock_mpi_rows(rows, all_rows, comm)
+    integer(c_int64_t), intent(in) :: rows
+    integer(c_int64_t), intent(out) :: all_rows(*)
+    type(MPI_Comm), intent(in) :: comm
+    call MPI_Allgather(rows, 1, MPI_INTEGER8, all_rows, 1, MPI_INTEGER8, comm)
+  end subroutine
+
+  ! penstock_snapshot_array of an array whose last dimension is that of the particles: each rank has some of them.
+  integer(c_int) function penstock_mpi_snapshot_array(snapshot, path, dtype, shape, comm, error) result(code)
+    type(c_ptr), intent(in) :: snapshot
+    character(len=*), intent(in) :: path, dtype
+    integer(c_int64_t), intent(in) :: shape(:)
+    type(MPI_Comm), intent(in) :: comm
+    type(penstock_error), intent(inout), optional :: error
+    type(penstock_snapshot_dataset) :: dataset
+    character(kind=c_char, len=:), allocatable, target :: own_path, own_dtype
+    integer(c_int64_t), target :: turned_shape(penstock_most_dimensions)
+    integer(c_int64_t), allocatable, target :: rows(:)
+    integer :: rank, ranks
+    call MPI_Comm_size(comm, ranks)
+    allocate (rows(ranks))
+    rank = min(size(shape), penstock_most_dimensions)
+    turned_shape(1:rank) = shape(rank:1:-1)
+    call penstock_mpi_rows(turned_shape(1), rows, comm)
+    own_path = penstock_name(path)
+    own_dtype = penstock_name(dtype)
+    dataset%path = c_loc(own_path)
+    dataset%dtype = c_loc(own_dtype)
+    dataset%shape = c_loc(turned_shape)
+    dataset%rank = size(shape)
+    dataset%process_rows = c_loc(rows)
+    dataset%process_count = ranks
+    code = penstock_snapshot_add_dataset(snapshot, dataset, error)
+  end function
+
+  ! Each rank gives its rows. The files get their names when all ranks have written; after a failure those that had the
+  ! names stay as they were.
+  integer(c_int) function penstock_mpi_snapshot_write(snapshot, fields, count, comm, error) result(code)
+    type(c_ptr), intent(in) :: snapshot
+    type(penstock_snapshot_field), intent(in) :: fields(*)
+    integer(c_int64_t), intent(in) :: count
+    type(MPI_Comm), intent(in) :: comm
+    type(penstock_error), intent(inout) :: error
+    character(kind=c_char, len=place_bytes), target :: place
+    integer(c_int64_t) :: digest
+    integer :: rank, ranks
+    call MPI_Comm_rank(comm, rank)
+    call MPI_Comm_size(comm, ranks)
+    if (ranks == 1) then
+      code = penstock_snapshot_write(snapshot, fields, count, error=error)
+      return
+    end if
+    digest = 0
+    code = penstock_mpi_agreed(penstock_snapshot_digest(snapshot, digest, error), comm, error)
+    if (code == penstock_ok) code = penstock_mpi_same(digest, comm, error)
+    if (code == penstock_ok) code = place_of_all(snapshot, place, comm, error)
+    if (code == penstock_ok) then
+      if (rank /= 0) code = penstock_snapshot_begin(snapshot, place, error)
+      code = penstock_mpi_agreed(code, comm, error)
+    end if
+    if (code == penstock_ok) then
+      code = penstock_mpi_agreed(penstock_snapshot_write(snapshot, fields, count, error=error), comm, error)
+    end if
+    if (code == penstock_ok) then
+      if (rank /= 0) code = penstock_snapshot_commit(snapshot, error)
+      code = penstock_mpi_agreed(code, comm, error)
+    end if
+    if (code == penstock_ok) then
+      if (rank == 0) code = penstock_snapshot_commit(snapshot, error)
+      code = penstock_mpi_agreed(code, comm, error)
+    end if
+    if (code /= penstock_ok) call penstock_snapshot_abandon(snapshot)
+  end function
+
+  ! Where rank 0 has begun, on all ranks.
+  integer(c_int) function place_of_all(snapshot, place, comm, error) result(code)
+    type(c_ptr), intent(in) :: snapshot
+    character(kind=c_char, len=place_bytes), intent(inout), target :: place
+    type(MPI_Comm), intent(in) :: comm
+    type(penstock_error), intent(inout) :: error
+    type(penstock_text) :: text
+    integer :: rank
+    call MPI_Comm_rank(comm, rank)
+    place = c_null_char
+    code = penstock_ok
+    if (rank == 0) then
+      code = penstock_snapshot_begin(snapshot, place, error)
+      text%data = c_loc(place)
+      text%capacity = place_bytes
+      if (code == penstock_ok) code = penstock_snapshot_place(snapshot, text, error)
+    end if
+    code = penstock_mpi_agreed(code, comm, error)
+    if (code == penstock_ok) call MPI_Bcast(place, place_bytes, MPI_CHARACTER, 0, comm)
+  end function
+end module
