@@ -77,6 +77,8 @@ TEST(Askers, what_was_left_is_asked_for_and_counted) {
     while (Askers::serve(*one)) {
     }
     const bool is_asked = one->of(Direction::write).why.load() == kernel::Why::none;
+    EXPECT_EQ(one->is_refused(Direction::write), !is_asked);
+    EXPECT_FALSE(one->is_refused(Direction::read));
     EXPECT_EQ(value(one->of(Direction::write).asked), is_asked ? 3u * kMiB : 0u);
     EXPECT_EQ(is_asked, kernel::unsuited(number, Direction::write) == kernel::Why::none);
     one->asked[1].leave({4 * kMiB, kMiB});
