@@ -27,16 +27,16 @@ GPUS     = $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/d
 ARCHITECTURES ?= $(or $(GPUS),80)
 # Half of a compilation is reading standard headers. They are compiled once, where no compiler cache does better.
 PCH     := $(if $(CMAKE_CXX_COMPILER_LAUNCHER),OFF,ON)
-# Eight sources of a library are compiled as one. Who changes sources is quicker with `make test GROUPS=OFF`. A compiler
-# cache has them from the package, one by one.
+# Eight sources of a library are compiled as one. Who changes sources is quicker with `make test GROUPS=OFF`, and so is
+# who has a compiler cache.
 GROUPS  ?= $(PCH)
 WHEELS  := build/wheels
 PACKAGE := $(shell find python/penstock python/penstock_bench bindings apps src include cmake \( -name '*.py' -o -name '*.[ch]pp' \
              -o -name '*.[ch]' -o -name '*.cu' -o -name '*.txt' -o -name '*.cmake' -o -name '*.map' -o -name '*.toml' \) -type f) \
            pyproject.toml CMakeLists.txt
 
-# Minutes that the package takes to compile anew: it took 7 on 2 cores.
-MINUTES = $$(( (14 + $(JOBS) - 1) / $(JOBS) ))
+# Minutes that the package takes to compile anew.
+MINUTES = $$(( (7 + $(JOBS) - 1) / $(JOBS) ))
 comma   := ,
 FIRST   := $(if $(wildcard $(STAMPS)/package),,yes)
 
@@ -131,7 +131,8 @@ $(STAMPS)/venv: $(STAMPS)/system
 $(STAMPS)/package: $(STAMPS)/venv $(PACKAGE)
 	@echo "building the package: $(if $(FIRST),about $(MINUTES) minutes on $(JOBS) cores,only what changed)" >&2
 	@$(PYTHON) tools/progress.py build/package.log $(BIN)/python -m pip install -v --no-build-isolation \
-	  -C cmake.define.CMAKE_CUDA_ARCHITECTURES='$(ARCHITECTURES)' -C cmake.define.PENSTOCK_PCH=$(PCH) '.[report,formats]'
+	  -C cmake.define.CMAKE_CUDA_ARCHITECTURES='$(ARCHITECTURES)' -C cmake.define.PENSTOCK_PCH=$(PCH) \
+	  -C cmake.define.PENSTOCK_GROUPS=$(GROUPS) '.[report,formats]'
 	@touch $@
 
 $(STAMPS)/test-tools: $(STAMPS)/venv

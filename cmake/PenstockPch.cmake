@@ -1,6 +1,6 @@
 # Precompiled standard headers, for builds that begin with nothing and are thrown away, as those of CI: half of the time
 # of a test's compilation is reading them. Off elsewhere: sources must include what they use, which such a build cannot
-# notice. Where they are on, ccache keeps nothing unless it is told what went into them, as .ci/run does.
+# notice. Where they are on, ccache keeps nothing.
 set(PENSTOCK_PCH OFF CACHE STRING "Precompile the standard headers: ON, OFF, or TESTS for those of test programs alone")
 set(PENSTOCK_PCH_HEADERS
   <algorithm> <array> <atomic> <bit> <cerrno> <chrono> <cmath> <condition_variable> <cstddef> <cstdint> <cstdio>

@@ -135,8 +135,9 @@ int penstock_history_set_attribute(penstock_history* history, const char* variab
 int penstock_history_begin(penstock_history* history, penstock_error* error);
 /* The same number in all processes that make the same file. */
 int penstock_history_digest(const penstock_history* history, uint64_t* digest, penstock_error* error);
-/* Fields that are put from now on are made on this stream, a cudaStream_t: its work comes first. Null, as at first: the
- * default one. */
+/* Fields that are put from now on are made on this stream, a cudaStream_t: its work comes first. A put then does not
+ * wait for the device: later work of the stream waits until the field is packed, and may change the field. Null, as at
+ * first: the default stream, and a put waits. */
 int penstock_history_use_stream(penstock_history* history, void* stream, penstock_error* error);
 /* data: the first element of the array in memory, halo included. */
 int penstock_history_put(penstock_history* history, const char* variable, const void* data, penstock_error* error);

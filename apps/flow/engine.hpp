@@ -1,6 +1,7 @@
 // What computes passes: threads of the host, or a GPU.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "flow/passes.hpp"
@@ -20,6 +21,8 @@ class Engine {
     virtual void run(const Close& pass) = 0;
     virtual void run(const Advance& pass) = 0;
     virtual void run(const Diagnose& pass) = 0;
+    // A cudaStream_t as a number: passes are queued there. 0 on the host.
+    virtual std::uintptr_t stream() const noexcept = 0;
     // Returns when all passes are done. Throws Error{device_error} where one failed.
     virtual void wait() = 0;
 };

@@ -19,6 +19,9 @@ class GpuEngine final : public Engine {
     void run(const Close& pass) override { check(launch(pass, handle()), "fill halos on the GPU"); }
     void run(const Advance& pass) override { check(launch(pass, handle()), "advance the model on the GPU"); }
     void run(const Diagnose& pass) override { check(launch(pass, handle()), "diagnose the model on the GPU"); }
+    std::uintptr_t stream() const noexcept override {
+        return reinterpret_cast<std::uintptr_t>(stream_->native_handle());
+    }
     void wait() override { stream_->synchronize(); }
 
   private:

@@ -27,6 +27,7 @@ class HostEngine final : public Engine {
     void run(const Close& pass) override { over(pass, kHalo); }
     void run(const Advance& pass) override { over(pass, 0); }
     void run(const Diagnose& pass) override { over(pass, 0); }
+    std::uintptr_t stream() const noexcept override { return 0; }
     void wait() override {}
 
   private:

@@ -90,6 +90,12 @@ class Stream {
     virtual void pack(std::span<const Pack> packs) = 0;
     virtual void record(Event& event) = 0;
     virtual void wait(Event& event) = 0;  // later work of this stream waits for the event
+    // Order beside a stream that others made, a cudaStream_t as a number (see Device::synchronize_native); no thread
+    // waits for a GPU. follow: later work of this stream waits for what is queued there now. lead: later work there
+    // waits for what is queued here now. The work of a default stream of the host is its threads' own, so that there
+    // lead() waits. Throws Error{invalid_argument} of a stream that does not exist, where the device can tell.
+    virtual void follow(std::uintptr_t native) = 0;
+    virtual void lead(std::uintptr_t native) = 0;
     virtual void synchronize() = 0;       // spins: for short waits
     // Stamped pattern: 8-byte little-endian words, word w of the file is stamp_word(seed, w); see penstock/stamp.hpp.
     virtual void stamp(void* memory, std::uint64_t bytes, std::uint64_t file_offset, std::uint64_t seed) = 0;
@@ -98,7 +104,7 @@ class Stream {
     // Of each range, in memory the device can address; synchronous.
     virtual std::vector<std::uint32_t> checksums(ChecksumKind kind, std::span<const ChecksumRange> ranges) = 0;
     virtual void fill(void* memory, std::uint64_t bytes, int byte_value) = 0;
-    virtual void* native_handle() noexcept = 0;  // cudaStream_t, or nullptr on host
+    virtual void* native_handle() noexcept = 0;  // cudaStream_t; what names the stream to the emulated device
 };
 
 class Device {
@@ -123,8 +129,8 @@ class Device {
     virtual std::unique_ptr<Event> make_event() = 0;
     virtual void enter_thread() = 0;  // call once in each thread that uses the device
     // Waits for the work queued so far on a stream that others made: a cudaStream_t as a number, 0 (or 1, as DLPack and
-    // the CUDA array interface write it) for the default stream. It must exist. Devices without native streams know 0
-    // only, and have nothing to wait for.
+    // the CUDA array interface write it) for the default stream. It must exist. The emulated device knows its own
+    // streams, and 0, where nothing is ever queued. A device without streams for others knows 0 alone.
     virtual void synchronize_native(std::uintptr_t stream);
 };
 

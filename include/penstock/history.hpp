@@ -136,8 +136,9 @@ class History {
     void begin();
     // The same in all processes that make the same file: a sum of its header and its constants.
     std::uint64_t digest() const;
-    // Fields that are put from now on are made on this stream, a cudaStream_t as a number: its work comes first. 0, as
-    // at first: the default one.
+    // Fields that are put from now on are made on this stream, a cudaStream_t as a number: its work comes first. put()
+    // then does not wait for the device. Later work of the stream waits until the field is packed: it may change the
+    // field, and other streams and the host may when it is done. 0, as at first: the default stream, and put() waits.
     void use_stream(std::uintptr_t stream);
     // `data`: the first element of the array in memory, halo included. `strides_bytes`: of this array; empty: as it was
     // defined. Throws Error: of an unknown variable, of memory

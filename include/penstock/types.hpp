@@ -59,6 +59,10 @@ constexpr std::uint64_t align_up(std::uint64_t value, std::uint64_t step) noexce
 
 using Clock = std::chrono::steady_clock;
 
+inline double seconds_since(Clock::time_point began) noexcept {
+    return std::chrono::duration<double>(Clock::now() - began).count();
+}
+
 // A point in time by which a wait must end. Never infinite by accident: `never()` is spelled out.
 class Deadline {
   public:

@@ -1,4 +1,4 @@
-// Parses device names as users type them: "auto", "host", "cuda:N". Also the code of devices without native streams.
+// Parses device names as users type them: "auto", "host", "cuda:N". Also what devices without streams for others do.
 #include "penstock/device.hpp"
 
 #include <charconv>
@@ -17,8 +17,7 @@ Error unknown_name(const std::string& name) {
 void Device::synchronize_native(std::uintptr_t stream) {
     if (stream == 0) return;
     throw Error(ErrorCode::invalid_argument, "synchronize a stream",
-                "the device " + name() + " has no streams of its own kind, so " + std::to_string(stream) +
-                    " is none of them",
+                std::to_string(stream) + " is no stream of the device " + name(),
                 "pass 0, or use a context of the GPU that the stream belongs to");
 }
 

@@ -22,6 +22,7 @@ class ForwardingDevice : public Device {
     std::unique_ptr<Stream> make_stream() override { return device_->make_stream(); }
     std::unique_ptr<Event> make_event() override { return device_->make_event(); }
     void enter_thread() override { device_->enter_thread(); }
+    void synchronize_native(std::uintptr_t stream) override { device_->synchronize_native(stream); }
 
   private:
     std::shared_ptr<Device> device_ = make_host_device();

@@ -127,7 +127,7 @@ void TransferState::end_without_jobs() { end(); }
 
 Outcome TransferState::collect() const {
     Outcome outcome;
-    outcome.seconds = std::chrono::duration<double>(Clock::now() - request_.started).count();
+    outcome.seconds = seconds_since(request_.started);
     if (error_) outcome.error = *error_;
     outcome.reached_end = reached_end_.load(std::memory_order_relaxed);
     outcome.bytes = valid_bytes_.load(std::memory_order_relaxed);

@@ -29,8 +29,6 @@ Error refused(const char* operation, std::string cause, std::string advice) {
     return {ErrorCode::invalid_argument, operation, std::move(cause), std::move(advice)};
 }
 
-double seconds_since(Clock::time_point began) { return std::chrono::duration<double>(Clock::now() - began).count(); }
-
 bool is_compressed(const formats::FileSchema& schema) {
     return std::any_of(schema.variables.begin(), schema.variables.end(),
                        [](const formats::NewVariable& one) { return !one.filters.empty(); });
@@ -103,6 +101,7 @@ HistoryState::HistoryState(const Context& context, std::string name, const Histo
 
 HistoryState::~HistoryState() {
     writer_.reset();  // before the slots and the file that it uses
+    stream_.reset();  // waits for packs of a step that did not end
 }
 
 void HistoryState::change(const char* operation, const std::function<void(Definitions&)>& by) {
@@ -228,11 +227,20 @@ void HistoryState::put(const std::string& variable, const void* data, std::span<
     check_memory(layout, data);
     take_slot();
     const auto began = Clock::now();
-    if (on_device()) context_.synchronize_stream(caller_stream_);
+    if (on_device()) stream_->follow(caller_stream_);
     pack_field(field, layout, data);
-    if (on_device()) stream_->synchronize();  // the caller may change the field once put() has returned
+    if (on_device()) let_caller_go_on();
     ++field.puts;
     facts_.put_seconds += seconds_since(began);
+}
+
+// A field may change once put() has returned: by later work of a stream that was named, else by any work.
+void HistoryState::let_caller_go_on() {
+    if (caller_stream_ == 0) {
+        stream_->synchronize();
+    } else {
+        stream_->lead(caller_stream_);
+    }
 }
 
 bool HistoryState::wait_for_slot(Deadline deadline) {

@@ -56,6 +56,7 @@ class HistoryState {
     RunningField& field_named(const std::string& name);
     void check_memory(const FieldLayout& layout, const void* data) const;
     void take_slot();
+    void let_caller_go_on();
     void pack(const Pack& wanted, const void* source, void* destination);
     void pack_field(RunningField& field, const FieldLayout& layout, const void* data);
     void finish_statistics();

@@ -171,6 +171,33 @@ TEST_P(HistoryTest, ManyStepsGoThroughFewSlots) {
     EXPECT_EQ(history.facts().slot_bytes, 4000U);
 }
 
+// The model queues its work and goes on: nothing but the order on its stream keeps a field until it is packed.
+TEST_P(HistoryTest, FieldsOfANamedStreamArePackedInItsOrder) {
+    if (GetParam() != MemoryKind::device) GTEST_SKIP() << "arrays of the host have no stream";
+    constexpr std::uint64_t kNumbers = 1 << 20;
+    const std::unique_ptr<Stream> model = context_.device().make_stream();
+    const Buffer values = context_.allocate(kNumbers * sizeof(float), MemoryKind::device);
+    History history(context_, name_, options());
+    history.define({.name = "T", .dimensions = {"x"}, .shape = {kNumbers}, .dtype = "int32"});
+    history.use_stream(reinterpret_cast<std::uintptr_t>(model->native_handle()));
+    for (int step = 0; step < 8; ++step) {
+        model->fill(values.data(), values.bytes(), step + 1);
+        history.put("T", values.data());
+        model->fill(values.data(), values.bytes(), 0);
+        history.end_step(step);
+    }
+    history.close();
+    const std::vector<std::int32_t> found = read<std::int32_t>("T");
+    ASSERT_EQ(found.size(), 8 * kNumbers);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+        ASSERT_EQ(found[i], 0x01010101 * static_cast<std::int32_t>(i / kNumbers + 1)) << i;
+    }
+    History other(context_, folder_.file("other.nc"), options());
+    other.define({.name = "T", .dimensions = {"x"}, .shape = {kNumbers}});
+    other.use_stream(77);
+    expect_refusal("is no stream of the device host", [&] { other.put("T", values.data()); });
+}
+
 TEST_P(HistoryTest, WrongUseIsOneLineAndLeavesTheHistoryAsItWas) {
     HistoryOptions wanted = options();
     const auto open = [&] { return History(context_, name_, wanted); };

@@ -8,12 +8,6 @@
 #include "formats/faults.hpp"
 
 namespace penstock::history {
-namespace {
-
-double seconds_since(Clock::time_point began) { return std::chrono::duration<double>(Clock::now() - began).count(); }
-
-}  // namespace
-
 StepWriter::StepWriter(HistoryFile& file, std::vector<HistorySlot>& slots, WriterPlan plan)
     : file_(file), slots_(slots), plan_(std::move(plan)), thread_([this] { run(); }) {}
 

@@ -119,7 +119,7 @@ void Copies::by_threads(CopyReport& report) {
         Deadline::after(std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.seconds)));
     go_.count_down();
     threads.clear();
-    report.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    report.seconds = seconds_since(start);
     const os::CpuTime after = os::cpu_time();
     report.cpu_user_s = after.user_s - before.user_s;
     report.cpu_system_s = after.system_s - before.system_s;
@@ -145,7 +145,7 @@ void Copies::by_streams(CopyReport& report) {
         if (options_.wait == CopyWait::each) synchronize();
     }
     synchronize();
-    report.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    report.seconds = seconds_since(start);
     const os::CpuTime after = os::cpu_time();
     report.cpu_user_s = after.user_s - before.user_s;
     report.cpu_system_s = after.system_s - before.system_s;

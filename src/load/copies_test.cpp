@@ -22,6 +22,8 @@ class IdleStream : public Stream {
     void pack(std::span<const Pack> packs) override { stream_->pack(packs); }
     void record(Event& event) override { stream_->record(event); }
     void wait(Event& event) override { stream_->wait(event); }
+    void follow(std::uintptr_t native) override { stream_->follow(native); }
+    void lead(std::uintptr_t native) override { stream_->lead(native); }
     void synchronize() override { stream_->synchronize(); }
     void stamp(void* memory, std::uint64_t bytes, std::uint64_t offset, std::uint64_t seed) override {
         stream_->stamp(memory, bytes, offset, seed);

@@ -173,7 +173,7 @@ void Worker::one_by_one() {
     while (may_go_on() && draw(slot, 0)) {
         const auto began = Clock::now();
         const Outcome outcome = move(slot.submission);
-        account(slot, outcome, std::chrono::duration<double>(Clock::now() - began).count());
+        account(slot, outcome, seconds_since(began));
     }
 }
 

@@ -19,8 +19,6 @@ using formats::shown;
 
 namespace {
 
-double seconds_since(Clock::time_point began) { return std::chrono::duration<double>(Clock::now() - began).count(); }
-
 TreeScope scope_of(const SnapshotOptions& options) {
     return {options.file_each ? TreeRows::of_this_process : TreeRows::of_all, options.process, options.processes};
 }

@@ -278,12 +278,38 @@ TEST_P(BoxSuite, a_large_box_arrives_whole) {
 
 TEST_P(BoxSuite, streams_of_others_are_waited_for) {
     device_->synchronize_native(0);
+    device_->synchronize_native(reinterpret_cast<std::uintptr_t>(stream_->native_handle()));
     if (device_->info().emulated) {
         EXPECT_THROW(device_->synchronize_native(77), Error);
+        EXPECT_THROW(stream_->follow(77), Error);
+        EXPECT_THROW(stream_->lead(77), Error);
     } else {
         device_->synchronize_native(1);  // the default stream, as DLPack numbers it
-        device_->synchronize_native(reinterpret_cast<std::uintptr_t>(stream_->native_handle()));
     }
+}
+
+// Two streams write the same bytes in turn, and nothing but follow() and lead() orders them.
+TEST_P(BoxSuite, streams_of_others_are_followed_and_led) {
+    const std::unique_ptr<Stream> other = device_->make_stream();
+    const auto native = reinterpret_cast<std::uintptr_t>(other->native_handle());
+    const std::uint64_t bytes = (device_->info().emulated ? 8 : 256) * kMiB;
+    const Memory from = memory(MemoryKind::device, bytes), to = memory(MemoryKind::device, bytes);
+    Box box{.destination = to.data(), .source = from.data(), .item_bytes = 1, .dimensions = 1};
+    box.extents[0] = bytes;
+    box.destination_strides[0] = box.source_strides[0] = 1;
+    for (int round = 0; round < 4; ++round) {
+        const std::uint64_t seed = 10 + static_cast<std::uint64_t>(round);
+        other->stamp(from.data(), bytes, 0, seed);
+        stream_->follow(native);
+        stream_->copy_boxes(std::vector<Box>{box});
+        stream_->lead(native);
+        other->fill(from.data(), bytes, 0);  // late enough: the copy has the stamp
+        EXPECT_EQ(stream_->verify_stamp(to.data(), bytes, 0, seed).bad_bytes, 0u) << round;
+    }
+    stream_->follow(0);
+    stream_->lead(0);
+    stream_->synchronize();
+    other->synchronize();
 }
 
 TEST_P(BoxSuite, checksums_of_many_ranges_are_those_of_plain_loops) {

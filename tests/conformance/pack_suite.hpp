@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "conformance/device_suite.hpp"
 #include "conformance/pack_reference.hpp"
@@ -294,6 +295,28 @@ TEST_P(PackSuite, five_thousand_small_packs_of_every_kind_arrive) {
     for (unsigned char& byte : all.source) byte = static_cast<unsigned char>(random());
     for (unsigned char& byte : all.destination) byte = static_cast<unsigned char>(random());
     expect_same(all, "many packs");
+}
+
+// More calls than a device keeps tables for, behind work that delays them all: no table is rewritten too early.
+TEST_P(PackSuite, calls_in_a_row_keep_their_tables) {
+    constexpr std::uint64_t kCalls = 400, kNumbers = 64;
+    const std::uint64_t delay_bytes = (device_->info().emulated ? 1 : 512) * kMiB;
+    std::vector<float> numbers(kCalls * kNumbers);
+    std::iota(numbers.begin(), numbers.end(), 1.0F);
+    const Memory from = memory(MemoryKind::device, numbers.size() * sizeof(float));
+    const Memory to = memory(MemoryKind::device, numbers.size() * sizeof(float));
+    const Memory delay = memory(MemoryKind::device, delay_bytes);
+    to_device(from.data(), bytes_of_all(numbers));
+    for (int i = 0; i < 40; ++i) stream_->stamp(delay.data(), delay_bytes, 0, 1);
+    for (std::uint64_t call = 0; call < kCalls; ++call) {
+        const std::uint64_t at = call * kNumbers * sizeof(float);
+        Pack pack{.destination = to.data() + at, .source = from.data() + at, .dimensions = 1};
+        pack.to = pack.from = PackNumber::float32;
+        pack.extents[0] = kNumbers;
+        pack.destination_strides[0] = pack.source_strides[0] = sizeof(float);
+        stream_->pack({&pack, 1});
+    }
+    EXPECT_TRUE(to_host(to.data(), numbers.size() * sizeof(float)) == bytes_of_all(numbers));
 }
 
 TEST_P(PackSuite, nothing_to_pack_does_nothing) {

@@ -8,8 +8,10 @@
 namespace penstock {
 
 void copy_within(Stream& stream, void* to, const void* from, std::uint64_t bytes) {
-    if (stream.native_handle() == nullptr) {
-        std::memcpy(to, from, bytes);
+    cudaPointerAttributes found{};
+    if (cudaPointerGetAttributes(&found, to) != cudaSuccess || found.type == cudaMemoryTypeUnregistered) {
+        static_cast<void>(cudaGetLastError());
+        std::memcpy(to, from, bytes);  // the emulated device
         return;
     }
     const cudaError_t code = cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice,

@@ -59,6 +59,7 @@ NB_MODULE(_flow, module) {
     nb::class_<Model>(module, "FlowModel")
         .def("__init__", &python::make_model)
         .def_prop_ro("time", &Model::time)
+        .def_prop_ro("stream", &Model::stream)
         .def_prop_ro("time_step", &Model::time_step)
         .def_prop_ro("spacing", [](const Model& self) { return self.grid().spacing_m; })
         .def("address",

@@ -19,10 +19,6 @@ namespace {
 constexpr double kApproximateTo = 0.5;
 constexpr double kEncodeTo = 0.6;
 
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
-
 [[noreturn]] void refuse(const std::string& cause, const std::string& advice = {}) {
     throw Error(ErrorCode::invalid_argument, "assemble a matrix", cause, advice);
 }

@@ -60,7 +60,7 @@ StripedFiles files_of(nb::handle array) {
     return striped;
 }
 
-std::unique_ptr<PythonDeviceCache> make(const Context& context, nb::list arrays, const nb::kwargs& keywords) {
+std::unique_ptr<PythonDeviceCache> make_cache(const Context& context, nb::list arrays, const nb::kwargs& keywords) {
     const DeviceCacheOptions options = cache_options(keywords);
     std::vector<StripedFiles> striped;
     for (const nb::handle array : arrays) striped.push_back(files_of(array));
@@ -76,7 +76,7 @@ void heed_signals() {
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
 }
 
-RowLayout layout_of(nb::handle row_bytes, nb::handle offset_bytes, nb::handle count) {
+RowLayout row_layout_of(nb::handle row_bytes, nb::handle offset_bytes, nb::handle count) {
     return {byte_count("row_bytes", row_bytes), byte_count("offset_bytes", offset_bytes), byte_count("count", count)};
 }
 
@@ -244,7 +244,7 @@ void bind_moves(nb::class_<PythonDeviceCache>& type) {
     type.def(
         "gather",
         [](Self self, std::uint32_t array, nb::handle indices, nb::handle to, nb::tuple rows) {
-            const RowLayout layout = layout_of(rows[0], rows[1], rows[2]);
+            const RowLayout layout = row_layout_of(rows[0], rows[1], rows[2]);
             move_rows(self, {Use::write_into, array, indices, to, layout}, [&](MemoryView which, MemoryView where) {
                 self.cache.gather(array, layout, which, where);
             });
@@ -253,7 +253,7 @@ void bind_moves(nb::class_<PythonDeviceCache>& type) {
     type.def(
         "scatter",
         [](Self self, std::uint32_t array, nb::handle indices, nb::handle from, nb::tuple rows) {
-            const RowLayout layout = layout_of(rows[0], rows[1], rows[2]);
+            const RowLayout layout = row_layout_of(rows[0], rows[1], rows[2]);
             move_rows(self, {Use::read_from, array, indices, from, layout}, [&](MemoryView which, MemoryView where) {
                 self.cache.scatter(array, layout, which, where);
             });
@@ -298,7 +298,7 @@ void bind_device_cache(nb::module_& module) {
     type.def("ref", [](Self self, std::uint32_t array) {
         return reinterpret_cast<std::uintptr_t>(self.cache.ref(array));
     });
-    module.def("device_cache", &make, arg("context"), arg("arrays"), arg("options"));
+    module.def("device_cache", &make_cache, arg("context"), arg("arrays"), arg("options"));
 }
 
 }  // namespace penstock::python

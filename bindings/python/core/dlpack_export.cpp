@@ -25,7 +25,7 @@ constexpr std::uint64_t kMinorVersion = 1;  // the first version with the codes 
 }
 
 // The layout of the exported tensor.
-struct Layout {
+struct TensorLayout {
     std::vector<std::int64_t> shape;
     std::vector<std::int64_t> strides;  // in items
     DlType type{};
@@ -42,8 +42,8 @@ std::vector<std::int64_t> c_order(const std::vector<std::int64_t>& shape) {
     return strides;
 }
 
-Layout layout_of(nb::handle shape, nb::handle strides, nb::handle dtype) {
-    Layout layout;
+TensorLayout tensor_layout_of(nb::handle shape, nb::handle strides, nb::handle dtype) {
+    TensorLayout layout;
     layout.shape = nb::cast<std::vector<std::int64_t>>(shape);
     if (std::any_of(layout.shape.begin(), layout.shape.end(), [](std::int64_t extent) { return extent < 0; })) {
         refuse("a negative extent");
@@ -64,7 +64,7 @@ Layout layout_of(nb::handle shape, nb::handle strides, nb::handle dtype) {
     return layout;
 }
 
-void check_inside(const Layout& layout, std::uint64_t offset_bytes, std::uint64_t buffer_bytes) {
+void check_inside(const TensorLayout& layout, std::uint64_t offset_bytes, std::uint64_t buffer_bytes) {
     std::vector<std::uint64_t> extents(layout.shape.begin(), layout.shape.end());
     std::vector<std::int64_t> strides;
     for (const std::int64_t stride : layout.strides) {
@@ -85,7 +85,7 @@ void check_inside(const Layout& layout, std::uint64_t offset_bytes, std::uint64_
 }
 
 // Copies the items in C order to a new buffer of the same kind of memory.
-nb::object copied(const PythonBuffer& buffer, std::uint64_t offset_bytes, Layout& layout) {
+nb::object copied(const PythonBuffer& buffer, std::uint64_t offset_bytes, TensorLayout& layout) {
     Box item{.source = static_cast<std::byte*>(buffer.part.data) + offset_bytes, .item_bytes = layout.item_bytes()};
     const std::vector<std::int64_t> target = c_order(layout.shape);
     const auto size = static_cast<std::int64_t>(item.item_bytes);
@@ -115,7 +115,7 @@ nb::object copied(const PythonBuffer& buffer, std::uint64_t offset_bytes, Layout
 template <class Managed>
 struct Held {
     Managed managed{};
-    Layout layout;
+    TensorLayout layout;
     PyObject* buffer = nullptr;  // a reference that this struct owns
 };
 
@@ -141,7 +141,7 @@ void drop(PyObject* capsule) {
 }
 
 template <class Managed>
-nb::object capsule_of(nb::handle buffer, std::uint64_t offset_bytes, Layout layout, bool is_copy) {
+nb::object capsule_of(nb::handle buffer, std::uint64_t offset_bytes, TensorLayout layout, bool is_copy) {
     const auto [type, id] = nb::cast<std::pair<std::int32_t, std::int32_t>>(buffer.attr("__dlpack_device__")());
     auto held = std::make_unique<Held<Managed>>();
     held->layout = std::move(layout);
@@ -198,7 +198,7 @@ Wishes wishes_of(nb::handle buffer, const nb::kwargs& keywords) {
 struct ExportArguments {
     nb::handle buffer;
     std::uint64_t offset_bytes;
-    Layout layout;
+    TensorLayout layout;
 };
 
 nb::object export_tensor(ExportArguments given, const nb::kwargs& keywords) {
@@ -225,7 +225,7 @@ void bind_dlpack_export(nb::module_& module) {
            const nb::kwargs& keywords) {
             if (!nb::isinstance<PythonBuffer>(buffer)) throw nb::type_error("export_dlpack exports a penstock Buffer");
             return export_tensor({buffer, option<std::uint64_t>("offset_bytes", offset_bytes),
-                                  layout_of(shape, strides, dtype)},
+                                  tensor_layout_of(shape, strides, dtype)},
                                  keywords);
         },
         arg("buffer"), arg("offset_bytes"), arg("shape"), arg("strides").none(), arg("dtype"), arg("keywords"));

@@ -12,7 +12,7 @@
 namespace penstock::python {
 namespace {
 
-std::unique_ptr<os::NewFile> make(nb::handle name, bool unnamed) {
+std::unique_ptr<os::NewFile> make_file(nb::handle name, bool unnamed) {
     const std::string text = file_name(name, "create");
     const GilReleased release;
     return std::make_unique<os::NewFile>(os::real_system(), text, os::NewFileOptions{.unnamed = unnamed});
@@ -55,7 +55,7 @@ void bind_new_file(nb::module_& module) {
     using nb::arg;
     const auto release = nb::call_guard<GilReleased>();
     nb::class_<os::NewFile>(module, "NewFile")
-        .def(nb::new_(&make), any("name"), arg("unnamed") = false)
+        .def(nb::new_(&make_file), any("name"), arg("unnamed") = false)
         .def_prop_ro("descriptor", &os::NewFile::fd)
         .def_prop_ro("path", [](const os::NewFile& self) { return text(self.path()); })
         .def_prop_ro("temporary", [](const os::NewFile& self) { return text(self.temporary()); })

@@ -30,8 +30,6 @@ using Use = BorrowedMemory::Use;
 // baseline gets every advantage of Penstock's staging memory.
 constexpr std::size_t kAlignment = 2 * kMiB;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
 struct Descriptor {
     int fd = -1;
     Descriptor(const std::string& name, int flags) : fd(::open(name.c_str(), flags | O_CLOEXEC)) {

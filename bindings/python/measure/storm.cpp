@@ -116,7 +116,7 @@ nb::dict served_to_dict(const ondevice::ServiceEvidence& served) {
     return fields;
 }
 
-nb::dict run(const PythonStorm& self, const nb::kwargs& keywords) {
+nb::dict run_storm(const PythonStorm& self, const nb::kwargs& keywords) {
     const StormOptions options = run_options(keywords);
     need_own_process(self.context);
     load::StormReport report;
@@ -208,7 +208,7 @@ std::uint64_t wrong_words(const Context& context, nb::handle rows, nb::handle me
 void bind_storm(nb::module_& module) {
     using nb::arg;
     nb::class_<PythonStorm>(module, "Storm")
-        .def("run", &run, arg("options"))
+        .def("run", &run_storm, arg("options"))
         .def("warps", [](const PythonStorm& self, const nb::kwargs& keywords) {
             return self.open().warps(run_options(keywords));
         })

@@ -13,7 +13,7 @@ constexpr std::uintptr_t kDefaultStream = 1;  // the protocol's number for CUDA'
 constexpr std::int64_t kUnordered = -1;       // the consumer orders its work itself
 constexpr std::uint32_t kMajor = 1;           // major version of DLPack that this code knows
 
-[[noreturn]] void refuse(const std::string& cause, const std::string& advice) {
+[[noreturn]] void refuse_tensor(const std::string& cause, const std::string& advice) {
     throw Error(ErrorCode::invalid_argument, "use memory", cause, advice);
 }
 
@@ -63,7 +63,7 @@ bool exports_bytes(nb::handle object) {
 
 DLPackMemory::DLPackMemory(nb::handle object, nb::handle stream) {
     if (!nb::hasattr(object, "__dlpack__") || !nb::hasattr(object, "__dlpack_device__")) {
-        refuse(std::string("a ") + Py_TYPE(object.ptr())->tp_name + " has no __dlpack__",
+        refuse_tensor(std::string("a ") + Py_TYPE(object.ptr())->tp_name + " has no __dlpack__",
                "pass a tensor of a library that speaks DLPack");
     }
     const nb::tuple place = nb::borrow<nb::tuple>(object.attr("__dlpack_device__")());
@@ -80,7 +80,7 @@ void DLPackMemory::take(nb::handle capsule) {
     if (PyCapsule_IsValid(capsule.ptr(), kDlVersionedName) != 0) {
         auto* managed = static_cast<DlManagedVersioned*>(PyCapsule_GetPointer(capsule.ptr(), kDlVersionedName));
         if (managed->version.major != kMajor) {
-            refuse("DLPack version " + std::to_string(managed->version.major) + " is not known here",
+            refuse_tensor("DLPack version " + std::to_string(managed->version.major) + " is not known here",
                    "use a library that speaks DLPack version 1");
         }
         PyCapsule_SetName(capsule.ptr(), "used_dltensor_versioned");
@@ -89,7 +89,7 @@ void DLPackMemory::take(nb::handle capsule) {
         plain_ = static_cast<DlManaged*>(PyCapsule_GetPointer(capsule.ptr(), kDlName));
         PyCapsule_SetName(capsule.ptr(), "used_dltensor");
     } else {
-        refuse("__dlpack__ gave no DLPack capsule, or one already used", "");
+        refuse_tensor("__dlpack__ gave no DLPack capsule, or one already used", "");
     }
 }
 
@@ -118,7 +118,7 @@ std::uint64_t DLPackMemory::bytes() const {
                     __builtin_mul_overflow(bits, static_cast<std::uint64_t>(tensor().shape[i]), &bits) || bits > kMost;
     }
     if (empty) return 0;
-    if (overflow) refuse("the extents of the tensor are no number of bytes", "");
+    if (overflow) refuse_tensor("the extents of the tensor are no number of bytes", "");
     return (bits + 7) / 8;
 }
 
@@ -156,12 +156,12 @@ bool BorrowedMemory::from_dlpack(const Context& context, nb::handle object, Use 
         return false;
     }
     auto& memory = nb::cast<DLPackMemory&>(owner_);
-    if (use == Use::write_into && memory.read_only()) refuse("the tensor is read-only", "pass a writable one");
-    if (!memory.contiguous()) refuse("the tensor is not contiguous", "pass a contiguous copy");
+    if (use == Use::write_into && memory.read_only()) refuse_tensor("the tensor is read-only", "pass a writable one");
+    if (!memory.contiguous()) refuse_tensor("the tensor is not contiguous", "pass a contiguous copy");
     const std::uint64_t bytes = memory.bytes();
     const bool on_host = is_host(memory.tensor().device.type);
     if (!on_host && !memory.on_gpu()) {
-        refuse("the tensor lies on a device of DLPack type " + std::to_string(memory.tensor().device.type),
+        refuse_tensor("the tensor lies on a device of DLPack type " + std::to_string(memory.tensor().device.type),
                "pass a tensor of the CPU or of an NVIDIA GPU");
     }
     if (on_host) {

@@ -11,7 +11,7 @@
 namespace penstock::python {
 namespace {
 
-[[noreturn]] void refuse(const std::string& cause, const std::string& advice) {
+[[noreturn]] void refuse_memory(const std::string& cause, const std::string& advice) {
     throw Error(ErrorCode::invalid_argument, "use memory", cause, advice);
 }
 
@@ -24,14 +24,14 @@ void refuse_objects(nb::handle object) {
     } else if (const nb::object type = nb::getattr(object, "dtype", nb::none()); nb::hasattr(type, "hasobject")) {
         found = nb::cast<bool>(type.attr("hasobject"));
     }
-    if (found) refuse("its elements are Python objects, which are no bytes of a file", "make numbers of them");
+    if (found) refuse_memory("its elements are Python objects, which are no bytes of a file", "make numbers of them");
 }
 
 std::uint64_t item_bytes(const std::string& type_string) {
     std::uint64_t bytes = 0;
     for (const char c : type_string.substr(std::min<std::size_t>(2, type_string.size()))) {
         if (c < '0' || c > '9')
-            refuse("array item type '" + type_string + "' is not understood", "pass a view of bytes");
+            refuse_memory("array item type '" + type_string + "' is not understood", "pass a view of bytes");
         bytes = bytes * 10 + static_cast<std::uint64_t>(c - '0');
     }
     return bytes;
@@ -48,7 +48,7 @@ std::uint64_t array_bytes(const nb::object& description) {
     const nb::tuple shape = nb::borrow<nb::tuple>(description["shape"]);
     for (std::size_t i = shape.size(); i-- > 0;) {
         if (nb::cast<std::int64_t>(strides[i]) != static_cast<std::int64_t>(expected)) {
-            refuse("the device array is not contiguous", "pass a contiguous copy");
+            refuse_memory("the device array is not contiguous", "pass a contiguous copy");
         }
         expected *= nb::cast<std::uint64_t>(shape[i]);
     }
@@ -106,7 +106,7 @@ bool BorrowedMemory::from_cuda_array(const Context& context, nb::handle object, 
     const nb::object description = object.attr("__cuda_array_interface__");
     const nb::tuple data = nb::borrow<nb::tuple>(description["data"]);
     if (use == Use::write_into && nb::cast<bool>(data[1]))
-        refuse("the device array is read-only", "pass a writable one");
+        refuse_memory("the device array is read-only", "pass a writable one");
     const std::uint64_t bytes = array_bytes(description);
     auto* pointer = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(data[0]));
     view_ = bytes == 0 ? MemoryView{pointer, 0, MemoryKind::device} : context.wrap(pointer, bytes, MemoryKind::device);
@@ -123,7 +123,7 @@ bool BorrowedMemory::from_cuda_array(const Context& context, nb::handle object, 
 
 void BorrowedMemory::from_buffer_protocol(nb::handle object, Use use) {
     if (!PyObject_CheckBuffer(object.ptr())) {
-        refuse(std::string("a ") + Py_TYPE(object.ptr())->tp_name + " is not memory",
+        refuse_memory(std::string("a ") + Py_TYPE(object.ptr())->tp_name + " is not memory",
                "pass a penstock Buffer, an array with __cuda_array_interface__, or an object with the buffer protocol");
     }
     refuse_objects(object);

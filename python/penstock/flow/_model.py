@@ -124,6 +124,11 @@ class Model:
         """Metres from one cell to the next."""
         return self._raw.spacing
 
+    @property
+    def stream(self) -> int:
+        """The CUDA stream on which it computes, as a number; 0 on the host."""
+        return self._raw.stream
+
     def advance(self, steps: int = 1) -> None:
         """Computes so many time steps, and the fields. It returns when they are there."""
         self._raw.advance(steps)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import weakref
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -62,6 +63,37 @@ class _Field(NamedTuple):
     dtype: DType
     shape: tuple[int, ...]  # halo included
     stored: str  # the type in the file
+
+
+class _Seen(NamedTuple):
+    """An array that was put: what is like it needs no second look."""
+
+    key: tuple[Any, ...]
+    strides: list[int]
+
+
+class _Plain(NamedTuple):
+    """What an array says of itself to all libraries."""
+
+    key: tuple[Any, ...]  # class of the array, type, shape and strides
+    address: int  # of its first element
+    stream: Any  # that its owner names
+
+
+def _plain(array: Any) -> _Plain | None:
+    """None: the array shares no memory in this way."""
+    import numpy as np
+
+    protocol = "__array_interface__" if isinstance(array, np.ndarray) else "__cuda_array_interface__"
+    try:
+        told = getattr(array, protocol, None)
+    except (RuntimeError, TypeError):  # a tensor that needs its gradient
+        return None
+    if not isinstance(told, dict) or not isinstance(told.get("data"), tuple):
+        return None
+    place = None if protocol == "__array_interface__" else getattr(array, "device", None)
+    key = type(array), told["typestr"], told["shape"], told.get("strides"), place
+    return _Plain(key, told["data"][0], told.get("stream"))
 
 
 class History:
@@ -126,6 +158,7 @@ class History:
         self._time = time_units, calendar
         self._context = context._raw
         self._fields: dict[str, _Field] = {}
+        self._seen: dict[str, _Seen] = {}
         self._begun = False
         self._raw = _core.history(
             self._context,
@@ -142,6 +175,9 @@ class History:
             compression=compression_of(compression, compression_level, shuffle),
             encode_threads=encode_threads,
         )
+        # Arrays of named streams, by step, until they are packed: a step has its slot once the step before in that slot
+        # is written.
+        self._held: deque[list[Any]] = deque([[]], maxlen=int(slots) + 1)
         self._end = weakref.finalize(self, _leave, self._raw)  # also when the interpreter ends
         self.set_attrs(attrs or {})
 
@@ -241,31 +277,50 @@ class History:
 
     def put(self, name: str, array: Any, stream: Any = None) -> None:
         """The field of this step, which may change once put() has returned: an array of any library, with any strides.
-        A variable with a statistic takes several. `stream`: work that is queued there comes first. Raises Error of
-        another shape, type or device, and of a step that failed before."""
+        A variable with a statistic takes several. Raises Error of another shape, type or device, and of a step that
+        failed before.
+
+        Args:
+            stream: makes the field: an object with .ptr, .cuda_stream or __cuda_stream__, or an integer handle. Its
+                work comes first, put() does not wait for the device, and the field may be changed by later work of
+                this stream. Without it put() waits until the field is packed."""
+        named = stream_handle(stream)
+        seen, found = self._seen.get(name), _plain(array)
+        if seen is not None and found is not None and seen.key == found.key and (named or not found.stream):
+            self._raw.put_at(name, (found.address, seen.strides, named or 0))
+        else:
+            self._put_anew(name, array, found, named)
+        if named:
+            self._held[-1].append(array)
+
+    def _put_anew(self, name: str, array: Any, found: _Plain | None, named: int | None) -> None:
+        """Compares the array with the definition. The next one like it is put by its address."""
         field = self._fields.get(name)
         if field is None:
             raise self._refused(f"no variable {name!r} is defined", f"defined are: {', '.join(self._fields) or 'none'}")
-        target = _numbers(name, array, stream_handle(stream))
+        target = _numbers(name, array, named)
         if target.dtype != field.dtype:
             cause = f"variable {name!r} is defined for arrays of {field.dtype}, and this one has {target.dtype}"
             raise self._refused(cause, f"convert it to {field.dtype}, or define the variable like it")
         if target.shape != field.shape:
             cause = f"variable {name!r} is defined for arrays of shape {field.shape}, and this one has {target.shape}"
             raise self._refused(cause, "give the array with its halo, or define the variable like it")
-        if target.stream is not None:
+        if named is None and target.stream is not None:
             _core.synchronize_stream(self._context, target.stream)
-        place = target.base, list(target.strides)
+        given = name, target.memory, (target.base, list(target.strides), named or 0)
         if self._begun:
-            self._raw.put(name, target.memory, place)
+            self._raw.put(*given)
         else:
-            with_room(lambda: self._raw.put(name, target.memory, place))
+            with_room(lambda: self._raw.put(*given))
             self._begun = True
+        if found is not None:
+            self._seen[name] = _Seen(found.key, list(target.strides))
 
     def end_step(self, time: Any) -> None:
         """The step is whole; `time` is later than that of the step before. A number in the units of the history, or
         where it has units a datetime, a numpy.datetime64 or a date of cftime, which takes the package cftime."""
         self._raw.end_step(number_of(time, *self._time))
+        self._held.append([])
 
     def wait(self) -> None:
         """Until readers see every step that ended. Raises Error of a step that failed."""
@@ -282,6 +337,7 @@ class History:
         of fields that were put without an end of their step. Does nothing the second time. An interrupt while it waits
         leaves the history open."""
         self._raw.close()
+        self._held.clear()
         self._end.detach()
 
     def _refused(self, cause: str, advice: str) -> Error:

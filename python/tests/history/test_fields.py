@@ -42,6 +42,24 @@ def arrays(shape: tuple[int, ...]) -> dict[str, np.ndarray]:
     }
 
 
+def test_each_array_of_a_variable_is_looked_at(tmp_path: Path) -> None:
+    """What was put before says nothing of what comes: other strides, another place, a number of NumPy, a shape."""
+    path, whole = tmp_path / "x.nc", arrays((4, 9, 11))
+    order = ["C", "F", "F", "C", "backwards", "turned", "apart", "readonly", "C"]
+    with penstock.History(path, device="host") as history:
+        history.define("T", ("z", "y", "x"), like=whole["C"], dtype="float64")
+        history.define("n", (), shape=(), dtype="float64")
+        for step, memory in enumerate(order):
+            history.put("T", whole[memory] + 0 if memory == "C" else whole[memory])
+            history.put("n", np.float64(step) if step % 2 else np.array(float(step)))
+            for wrong in (whole["C"][:3], whole["C"].astype("f4")):
+                with pytest.raises(penstock.Error, match="is defined for arrays of"):
+                    history.put("T", wrong)
+            history.end_step(step)
+    assert np.array_equal(read(path, "T"), np.repeat(whole["C"][None], len(order), axis=0))
+    assert np.array_equal(read(path, "n"), np.arange(len(order)))
+
+
 @pytest.mark.parametrize("format", ["cdf5", "cdf2", "netcdf4", "hdf5"])
 @pytest.mark.parametrize("memory", ["C", "F", "apart", "backwards", "turned", "readonly"])
 def test_an_array_of_any_layout_is_cut_and_converted_as_numpy_does(tmp_path: Path, format: str, memory: str) -> None:
@@ -267,6 +285,19 @@ def test_memory_of_the_device_is_packed_there(tmp_path: Path) -> None:
     assert np.array_equal(read(path, "T")[3], (values + 3)[:, 1:-1, 1:-1].transpose(1, 2, 0).astype("f4"))
     assert np.array_equal(read(path, "m")[2], (values + 2).astype("f4"))
     assert facts.steps_ended == 4
+
+
+def test_a_stream_that_is_none_is_refused_and_the_step_goes_on(tmp_path: Path) -> None:
+    context = penstock.Context("host")
+    field = penstock.Array(context.allocate(80), "float64", (10,))
+    with penstock.History(tmp_path / "x.nc", context=context, memory="device") as history:
+        history.define("T", ("x",), like=field)
+        for _ in range(2):
+            with pytest.raises(penstock.Error, match="77 is no stream of the device host"):
+                history.put("T", field, stream=77)
+        history.put("T", field, stream=0)
+        history.end_step(0)
+    assert read(tmp_path / "x.nc", "T").shape == (1, 10)
 
 
 def test_facts_tell_what_was_written(tmp_path: Path) -> None:

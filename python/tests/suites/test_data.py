@@ -32,6 +32,8 @@ def test_every_pair_is_measured_or_told_missing(penstock: Run, tmp_path: Path) -
     absent = {row["name"]: row["cause"] for row in rows if row["kind"] == "missing"}
     assert all("is not installed" in cause for cause in absent.values())
     assert {"HDF5: open, a row, close", "HDF5 gzip: all", "NPY: load", "bytes: load"} <= measured.keys()
+    steps = {f"a step of a history: {how}" for how in ("gzip", "gzip, 10 bits kept", "zstd")}
+    assert steps <= measured.keys() | absent.keys()
     assert {"gzip and shuffle: all", "64 rows of 2 KiB at random", "file.read: 4 KiB"} <= measured.keys()
     for row in measured.values():
         assert row["times_peer"] == pytest.approx(row["median_us"] / row["peer_us"])

@@ -113,7 +113,7 @@ void sync_files(const std::vector<std::shared_ptr<OpenFile>>& files, Outcome& ou
             outcome.error = error.info();
         }
     }
-    outcome.seconds += std::chrono::duration<double>(Clock::now() - start).count();
+    outcome.seconds += seconds_since(start);
 }
 
 std::shared_ptr<StartedTransfer> launch(const Submission& submission, Preview preview, Announced& announced) {

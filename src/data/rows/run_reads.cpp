@@ -186,7 +186,7 @@ bool read_on_cores(const File& file, std::span<const FileRun> runs, const RunsIn
     const CoreResult result = on_cores({parts.size(), kPart, kBytesOfThread}, make, {.threads = into.threads});
     if (result.done != parts.size()) return false;
     for (const RunsRead& part : done) add(part, into.done);
-    into.done.seconds = std::chrono::duration<double>(Clock::now() - began).count();
+    into.done.seconds = seconds_since(began);
     return true;
 }
 

@@ -15,7 +15,7 @@ namespace penstock::device {
 class BoxRing {
   public:
     static constexpr std::uint32_t kBoxes = 4096;  // in one table
-    explicit BoxRing(int device_index) : tables_(device_index, kTableBytes) {}
+    explicit BoxRing(int device_index) : tables_(device_index, 2 * table_bytes(kBoxes)) {}
 
     // Queues the upload of a table of boxes and returns what to launch. Requires: the boxes are simplified, and at most
     // kBoxes. The boxes of a fill read `pattern`, which is uploaded too. It is empty for copies. Waits until the oldest
@@ -26,7 +26,9 @@ class BoxRing {
   private:
     // A table consists of its pattern, then works, then first units.
     static constexpr std::size_t kWorksOffset = kFillItemBytes;
-    static constexpr std::size_t kTableBytes = kWorksOffset + kBoxes * (sizeof(BoxWork) + 8) + 8;
+    static constexpr std::size_t table_bytes(std::size_t boxes) {
+        return kWorksOffset + boxes * (sizeof(BoxWork) + 8) + 8;
+    }
     TableRing tables_;
 };
 

@@ -11,7 +11,7 @@
 namespace penstock::device {
 
 BoxLaunch BoxRing::upload(std::span<const Box> boxes, std::span<const std::byte> pattern, cudaStream_t stream) {
-    std::byte* pinned = tables_.next();
+    std::byte* pinned = tables_.next(table_bytes(boxes.size()));
     if (!pattern.empty()) std::memcpy(pinned, pattern.data(), pattern.size());
     auto* works = reinterpret_cast<BoxWork*>(pinned + kWorksOffset);
     auto* first_units = reinterpret_cast<std::uint64_t*>(works + boxes.size());

@@ -127,6 +127,17 @@ void CudaStream::wait(Event& event) {
     cuda_check(cudaStreamWaitEvent(stream_, as_cuda(event).native(), 0), "cudaStreamWaitEvent");
 }
 
+void CudaStream::wait_for_work(cudaStream_t later, cudaStream_t first) {
+    const ScopedCudaDevice scope(facts_.index);
+    if (!order_) order_ = std::make_unique<CudaEvent>(facts_.index, cudaEventDisableTiming);
+    cuda_check(cudaEventRecord(order_->native(), first), "cudaEventRecord");
+    cuda_check(cudaStreamWaitEvent(later, order_->native(), 0), "cudaStreamWaitEvent");
+}
+
+void CudaStream::follow(std::uintptr_t native) { wait_for_work(stream_, reinterpret_cast<cudaStream_t>(native)); }
+
+void CudaStream::lead(std::uintptr_t native) { wait_for_work(reinterpret_cast<cudaStream_t>(native), stream_); }
+
 void CudaStream::synchronize() { cuda_check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
 
 void CudaStream::stamp(void* memory, std::uint64_t bytes, std::uint64_t file_offset, std::uint64_t seed) {

@@ -62,6 +62,8 @@ class CudaStream final : public Stream {
     void pack(std::span<const Pack> packs) override;
     void record(Event& event) override;
     void wait(Event& event) override;
+    void follow(std::uintptr_t native) override;
+    void lead(std::uintptr_t native) override;
     void synchronize() override;
     void stamp(void* memory, std::uint64_t bytes, std::uint64_t file_offset, std::uint64_t seed) override;
     StampCheck verify_stamp(const void* memory, std::uint64_t bytes, std::uint64_t file_offset,
@@ -71,6 +73,7 @@ class CudaStream final : public Stream {
     void* native_handle() noexcept override { return stream_; }
 
   private:
+    void wait_for_work(cudaStream_t later, cudaStream_t first);
     void launch_tasks(std::uint32_t count);
     void queue_boxes(std::span<const Box> boxes, std::span<const std::byte> pattern);
     void pack_works(std::span<const PackWork> sorted);  // at most one table
@@ -79,6 +82,7 @@ class CudaStream final : public Stream {
 
     CudaFacts facts_;
     cudaStream_t stream_ = nullptr;
+    std::unique_ptr<CudaEvent> order_;              // created by the first follow or lead; a wait keeps its point
     std::unique_ptr<TaskRing> ring_;                // created by the first batch
     std::unique_ptr<BoxRing> box_ring_;             // created by the first boxes
     std::unique_ptr<TableRing> pack_ring_;          // created by the first packs

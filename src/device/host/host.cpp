@@ -50,13 +50,18 @@ class HostDevice final : public Device {
             .known = true, .kind = region->kind(), .device_index = 0, .base = region->base(), .bytes = region->bytes()};
     }
 
-    std::unique_ptr<Stream> make_stream() override { return std::make_unique<HostStream>(memory_, cost_); }
+    std::unique_ptr<Stream> make_stream() override { return std::make_unique<HostStream>(memory_, streams_, cost_); }
     std::unique_ptr<Event> make_event() override { return std::make_unique<HostEvent>(); }
     void enter_thread() override {}
+
+    void synchronize_native(std::uintptr_t stream) override {
+        if (stream != 0) streams_->with(stream, [](HostStream& one) { one.synchronize(); });
+    }
 
   private:
     std::string name_ = "host";
     std::shared_ptr<HostMemory> memory_;  // streams share it
+    std::shared_ptr<HostStreams> streams_ = std::make_shared<HostStreams>();
     HostCostModel cost_;
     bool registers_mappings_;
 };

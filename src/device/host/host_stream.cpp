@@ -86,7 +86,34 @@ std::chrono::nanoseconds HostCostModel::cost(std::uint64_t bytes) const noexcept
     return latency + seconds(static_cast<double>(bytes) / bandwidth_bytes_per_s);
 }
 
+void HostStreams::add(HostStream& stream) {
+    const std::lock_guard lock(mutex_);
+    all_.insert(&stream);
+}
+
+void HostStreams::remove(HostStream& stream) {
+    const std::lock_guard lock(mutex_);
+    all_.erase(&stream);
+}
+
+void HostStreams::with(std::uintptr_t native, const std::function<void(HostStream&)>& use) {
+    const std::lock_guard lock(mutex_);
+    const auto found = all_.find(reinterpret_cast<HostStream*>(native));
+    if (found == all_.end()) {
+        throw Error(ErrorCode::invalid_argument, "find a stream",
+                    std::to_string(native) + " is no stream of the device host",
+                    "pass 0, or use a context of the GPU that the stream belongs to");
+    }
+    use(**found);
+}
+
+HostStream::HostStream(std::shared_ptr<HostMemory> memory, std::shared_ptr<HostStreams> streams, HostCostModel cost)
+    : memory_(std::move(memory)), streams_(std::move(streams)), cost_(cost) {
+    streams_->add(*this);
+}
+
 HostStream::~HostStream() {
+    streams_->remove(*this);
     drain();
     {
         const std::lock_guard lock(mutex_);
@@ -266,6 +293,20 @@ void HostStream::wait(Event& event) {
                  if (cost_.throttled()) busy_until_ = std::max(busy_until_, Clock::now());
              },
              nullptr});
+}
+
+void HostStream::follow(std::uintptr_t native) {
+    if (native == 0) return;
+    HostEvent queued;
+    streams_->with(native, [&](HostStream& first) { first.record(queued); });
+    wait(queued);
+}
+
+void HostStream::lead(std::uintptr_t native) {
+    if (native == 0) return synchronize();
+    HostEvent queued;
+    record(queued);
+    streams_->with(native, [&](HostStream& later) { later.wait(queued); });
 }
 
 void HostStream::stamp(void* memory, std::uint64_t bytes, std::uint64_t file_offset, std::uint64_t seed) {

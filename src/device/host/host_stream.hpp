@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -55,9 +56,24 @@ struct HostCostModel {
     std::chrono::nanoseconds cost(std::uint64_t bytes) const noexcept;
 };
 
+class HostStream;
+
+// The streams of one emulated device, found by their native handles.
+class HostStreams {
+  public:
+    void add(HostStream& stream);
+    void remove(HostStream& stream);  // returns when no call of with() uses it
+    // Calls `use` with the stream, which cannot end meanwhile. Throws Error{invalid_argument} of a handle of none.
+    void with(std::uintptr_t native, const std::function<void(HostStream&)>& use);
+
+  private:
+    std::mutex mutex_;
+    std::set<HostStream*> all_;
+};
+
 class HostStream final : public Stream {
   public:
-    HostStream(std::shared_ptr<HostMemory> memory, HostCostModel cost) : memory_(std::move(memory)), cost_(cost) {}
+    HostStream(std::shared_ptr<HostMemory> memory, std::shared_ptr<HostStreams> streams, HostCostModel cost);
     ~HostStream() override;
 
     void copy(CopyDirection direction, void* destination, const void* source, std::uint64_t bytes) override;
@@ -68,12 +84,14 @@ class HostStream final : public Stream {
     std::vector<std::uint32_t> checksums(ChecksumKind kind, std::span<const ChecksumRange> ranges) override;
     void record(Event& event) override;
     void wait(Event& event) override;
+    void follow(std::uintptr_t native) override;
+    void lead(std::uintptr_t native) override;
     void synchronize() override;
     void stamp(void* memory, std::uint64_t bytes, std::uint64_t file_offset, std::uint64_t seed) override;
     StampCheck verify_stamp(const void* memory, std::uint64_t bytes, std::uint64_t file_offset,
                             std::uint64_t seed) override;
     void fill(void* memory, std::uint64_t bytes, int byte_value) override;
-    void* native_handle() noexcept override { return nullptr; }
+    void* native_handle() noexcept override { return this; }
 
   private:
     os::FaultGuard guard_;
@@ -99,6 +117,7 @@ class HostStream final : public Stream {
     void raise_failure() const;
 
     std::shared_ptr<HostMemory> memory_;
+    std::shared_ptr<HostStreams> streams_;
     HostCostModel cost_;
     Clock::time_point busy_until_{};  // modelled end of the last copy; used by the thread that executes work
     mutable std::mutex mutex_;        // guards queue_, stop_, failure_

@@ -16,8 +16,6 @@ namespace {
 
 constexpr std::uint64_t kBytes = 1 << 20;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
 struct HostBench {
     explicit HostBench(const HostDeviceOptions& options)
         : device(make_host_device(options)),

@@ -92,7 +92,7 @@ class Movement {
         moved.outcome.bytes += filled_bytes_;
         moved.outcome.error = std::move(error);
         moved.filled_bytes = filled_bytes_;
-        moved.outcome.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+        moved.outcome.seconds = seconds_since(begin);
         moved.outcome.evidence.seconds = moved.outcome.seconds;
         if (move_.options.progress) move_.options.progress(moved.outcome.bytes, wanted_bytes);
         return moved;

@@ -16,7 +16,7 @@ constexpr std::uint64_t kMostDimensionsOfVariable = 1024;  // NC_MAX_VAR_DIMS
 constexpr std::uint64_t kFetch = std::uint64_t{64} << 10;
 constexpr std::uint64_t kLargest = std::uint64_t{1} << 63;
 
-std::uint64_t padded(std::uint64_t bytes) { return (bytes + 3) / 4 * 4; }
+std::uint64_t to_four_bytes(std::uint64_t bytes) { return (bytes + 3) / 4 * 4; }
 
 // A position in the first bytes of a file, which are fetched as far as they are needed.
 class CdfReader {
@@ -76,7 +76,7 @@ class CdfReader {
             const std::string name = text("attribute of " + owner);
             const std::string what = "attribute " + shown(name) + " of " + owner;
             const std::uint64_t size = cdf_item_bytes(type(what));
-            take(padded(size * count(size, "values of " + what)), what);
+            take(to_four_bytes(size * count(size, "values of " + what)), what);
         }
     }
 
@@ -123,7 +123,7 @@ class CdfReader {
             if (!one.is_record) continue;
             ++count;
             last = one.row_bytes;
-            if (__builtin_add_overflow(all, padded(last), &all)) wrong("its records are larger than any file");
+            if (__builtin_add_overflow(all, to_four_bytes(last), &all)) wrong("its records are larger than any file");
         }
         return count == 1 ? last : all;
     }
@@ -149,7 +149,7 @@ class CdfReader {
     // The name ends at the first zero.
     std::string text(const std::string& what) {
         const std::uint64_t bytes = count(1, "characters of the name of a " + what);
-        const std::string_view raw = take(padded(bytes), "name of a " + what).substr(0, bytes);
+        const std::string_view raw = take(to_four_bytes(bytes), "name of a " + what).substr(0, bytes);
         return std::string(raw.substr(0, raw.find('\0')));
     }
 

@@ -13,14 +13,14 @@
 namespace penstock::formats {
 namespace {
 
-constexpr std::array<const char*, 12> kTypes{"",        "int8",  "",       "int16",  "int32", "float32",
-                                             "float64", "uint8", "uint16", "uint32", "int64", "uint64"};
+constexpr std::array<const char*, 12> kNetcdfTypes{"",        "int8",  "",       "int16",  "int32", "float32",
+                                                   "float64", "uint8", "uint16", "uint32", "int64", "uint64"};
 constexpr std::uint32_t kChar = 2;
 
 ElementType type_of(const CdfVariable& variable) {
     if (variable.type == kChar) return {"S1", 'S', 1, 1, false};
     ElementType type;
-    type_named(kTypes[variable.type], type);
+    type_named(kNetcdfTypes[variable.type], type);
     return stored_in(type, true);
 }
 

@@ -32,7 +32,7 @@ struct NpyHeader {
     std::uint64_t data_offset = 0;
 };
 
-NpyHeader header_of(const ByteSource& source) {
+NpyHeader npy_header(const ByteSource& source) {
     std::vector<std::byte> begin = source.read(0, kNpyBegin);
     const std::string_view text = text_of(begin);
     if (text.size() < 10 || !text.starts_with(kMagic)) throw foreign(source.name(), "npy", begin);
@@ -121,7 +121,7 @@ ElementType type_of(const ByteSource& source, const Value& descr) {
 }  // namespace
 
 std::vector<StoredDataset> parse_npy(const ByteSource& source) {
-    const NpyHeader header = header_of(source);
+    const NpyHeader header = npy_header(source);
     const Value dictionary = dictionary_of(source, header.text);
     const Tuple* written = dictionary.member("shape")->tuple();
     const auto shape = written != nullptr ? integers(written->items, 0) : std::nullopt;

@@ -21,7 +21,7 @@ struct TensorType {
     const char* type;  // null: its elements have no plain bytes
     std::uint64_t bits;
 };
-constexpr TensorType kTypes[] = {
+constexpr TensorType kTensorTypes[] = {
     {"BOOL", "bool", 8},
     {"U8", "uint8", 8},
     {"I8", "int8", 8},
@@ -63,7 +63,7 @@ std::string_view without_padding(std::string_view text) {
     return text;
 }
 
-TensorHeader header_of(const ByteSource& source) {
+TensorHeader tensor_header(const ByteSource& source) {
     const std::vector<std::byte> begin = source.read(0, kTensorBegin);
     if (begin.size() < 8 && !begin.empty()) {
         throw damaged({source.name()},
@@ -106,10 +106,11 @@ std::optional<std::uint64_t> bits_of(const std::vector<std::int64_t>& shape, std
 
 StoredDataset described(const Subject& place, const std::string& code, const std::vector<std::int64_t>& shape) {
     const auto* known =
-        std::find_if(std::begin(kTypes), std::end(kTypes), [&](const TensorType& one) { return one.code == code; });
+        std::find_if(std::begin(kTensorTypes), std::end(kTensorTypes),
+                     [&](const TensorType& one) { return one.code == code; });
     ElementType type;
     std::string refusal;
-    if (known == std::end(kTypes)) {
+    if (known == std::end(kTensorTypes)) {
         refusal = "it is of type " + shown(code) + ", which is not known";
     } else if (known->type == nullptr) {
         refusal = "it is of type " + shown(code) + "; its elements have " + std::to_string(known->bits) + " bits";
@@ -136,9 +137,9 @@ Tensor tensor_of(const Subject& place, const Value& entry) {
         throw damaged(place, "its data_offsets are no first and last byte");
     }
     const auto first = static_cast<std::uint64_t>((*range)[0]), end = static_cast<std::uint64_t>((*range)[1]);
-    const auto* known = std::find_if(std::begin(kTypes), std::end(kTypes),
+    const auto* known = std::find_if(std::begin(kTensorTypes), std::end(kTensorTypes),
                                      [&](const TensorType& one) { return one.code == *type->text(); });
-    if (known != std::end(kTypes)) {
+    if (known != std::end(kTensorTypes)) {
         const auto bits = bits_of(*shape, known->bits);
         if (!bits || *bits % 8 != 0 || *bits / 8 != end - first) {
             throw damaged(place, "shape " + shown(*shape) + " of " + *type->text() + " does not need the " +
@@ -169,7 +170,7 @@ void check_ranges(const ByteSource& source, const std::vector<Tensor>& tensors, 
 }  // namespace
 
 std::vector<StoredDataset> parse_safetensors(const ByteSource& source) {
-    const TensorHeader header = header_of(source);
+    const TensorHeader header = tensor_header(source);
     std::vector<Tensor> tensors;
     for (const auto& [name, entry] : *header.value.members()) {
         if (name != "__metadata__") {

@@ -159,7 +159,7 @@ StormReport Storm::run(const StormOptions& options) {
     else run_storm(device_, *stream_, work, grid);
     stream_->synchronize();
     StormReport report;
-    report.seconds = std::chrono::duration<double>(Clock::now() - began).count();
+    report.seconds = seconds_since(began);
     report.warps = warps(options);
     report.turn = work.turn;
     report.served = difference(evidence(), before);
@@ -209,7 +209,7 @@ Loads time_loads(Device& device, const LoadsSource& source, const LoadsOptions& 
     const auto began = Clock::now();
     run_loads(device, *stream, work, grid);
     stream->synchronize();
-    const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
+    const double seconds = seconds_since(began);
     const auto status = static_cast<Status>(*reinterpret_cast<const int*>(failed.data));
     if (status != Status::ok) throw Error(ErrorCode::io_error, "load elements", ondevice::words(status), "");
     std::vector<float> parts(std::uint64_t{grid.blocks} * grid.threads);

@@ -106,7 +106,7 @@ void add_counts(PresetParts& parts, const PresetSubject& subject) {
     parts.add(header, std::move(names));
 }
 
-void add_header(PresetParts& parts, const PresetSubject& subject) {
+void add_swift_header(PresetParts& parts, const PresetSubject& subject) {
     const SnapshotPreset& preset = subject.preset;
     const std::string header = "Header";
     const std::array<double, 3> no_shift{};
@@ -182,7 +182,7 @@ PresetParts swift_parts(const PresetSubject& subject) {
                     "SubgridScheme/NamedColumns",
                     "Units",
                     "UnusedParameters"};
-    add_header(parts, subject);
+    add_swift_header(parts, subject);
     add_counts(parts, subject);
     add_units(parts, preset);
     add_cosmology(parts, preset);

@@ -13,13 +13,11 @@
 namespace penstock::hmatrix {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 // Adds its lifetime in seconds to `sum`.
 class Timed {
   public:
     explicit Timed(double& sum) noexcept : sum_(sum) {}
-    ~Timed() { sum_ += std::chrono::duration<double>(Clock::now() - began_).count(); }
+    ~Timed() { sum_ += seconds_since(began_); }
     Timed(const Timed&) = delete;
     Timed& operator=(const Timed&) = delete;
 

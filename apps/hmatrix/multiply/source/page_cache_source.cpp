@@ -14,12 +14,6 @@ namespace {
 
 constexpr std::int64_t kFewestPieces = 2, kMostPieces = 4;
 
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point began) {
-    return std::chrono::duration<double>(Clock::now() - began).count();
-}
-
 // Upper bound for the bytes that a page cache keeps unpinned so that other pages can pass through. A small cache keeps
 // an eighth.
 std::int64_t most_passing(std::int64_t page_bytes) noexcept {

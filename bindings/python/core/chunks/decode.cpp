@@ -12,7 +12,7 @@ namespace {
 
 using Use = BorrowedMemory::Use;
 
-constexpr const char* kOperation = "decode chunks";
+constexpr const char* kDecodeOperation = "decode chunks";
 
 struct DecodeArguments {
     const Context& context;
@@ -43,7 +43,7 @@ void check_counts(const IntTable& streams, const BoxTable& boxes) {
         left -= own;
     }
     if (fits && left == 0) return;
-    throw Error(ErrorCode::invalid_argument, kOperation, "the table of streams does not fit that of boxes",
+    throw Error(ErrorCode::invalid_argument, kDecodeOperation, "the table of streams does not fit that of boxes",
                 "give a row for each chunk: offset, bytes, skipped filters, and its boxes where they are not one each");
 }
 
@@ -89,12 +89,12 @@ Work work_of(const DecodeArguments& given, const IntTable& streams, const BoxTab
 // Returns (chunks that were decoded, number of a damaged one or -1, what is wrong with it).
 nb::tuple decode_chunks(const DecodeArguments& given) {
     need_own_process(given.context);
-    const IntTable streams(given.streams, kOperation);
-    const BoxTable boxes(given.boxes, kOperation, 2);
+    const IntTable streams(given.streams, kDecodeOperation);
+    const BoxTable boxes(given.boxes, kDecodeOperation, 2);
     const BorrowedMemory source(given.context, given.source, Use::read_from);
     const BorrowedMemory target(given.context, given.target, Use::write_into);
-    need_host(kOperation, given.context, source.view());
-    need_host(kOperation, given.context, target.view());
+    need_host(kDecodeOperation, given.context, source.view());
+    need_host(kDecodeOperation, given.context, target.view());
     data::CoreResult result;
     {
         const GilReleased release;

@@ -10,7 +10,7 @@ namespace {
 
 using Use = BorrowedMemory::Use;
 
-constexpr const char* kOperation = "encode chunks";
+constexpr const char* kEncodeOperation = "encode chunks";
 
 struct EncodeArguments {
     const Context& context;
@@ -47,7 +47,7 @@ Chunks chunks_of(const EncodeArguments& given, const BoxTable& boxes, const Memo
     const std::uint64_t most = given.encoder.most_bytes(), rows = boxes.rows();
     const bool fits = rows == 0 || (target.bytes >= most && (target.bytes - most) / given.stride_bytes >= rows - 1);
     if (given.stride_bytes < most || !fits) {
-        throw Error(ErrorCode::invalid_argument, kOperation,
+        throw Error(ErrorCode::invalid_argument, kEncodeOperation,
                     std::to_string(target.bytes) + " bytes in steps of " + std::to_string(given.stride_bytes),
                     "give " + std::to_string(most) + " for each of the " + std::to_string(rows) + " chunks");
     }
@@ -79,11 +79,11 @@ Chunks chunks_of(const EncodeArguments& given, const BoxTable& boxes, const Memo
 // Returns (chunks that were encoded, number of one that cannot be or -1, why, sizes).
 nb::tuple encode_chunks(const EncodeArguments& given) {
     need_own_process(given.context);
-    const BoxTable boxes(given.boxes, kOperation, 2);
+    const BoxTable boxes(given.boxes, kEncodeOperation, 2);
     const BorrowedMemory source(given.context, given.source, Use::read_from);
     const BorrowedMemory target(given.context, given.target, Use::write_into);
-    need_host(kOperation, given.context, source.view());
-    need_host(kOperation, given.context, target.view());
+    need_host(kEncodeOperation, given.context, source.view());
+    need_host(kEncodeOperation, given.context, target.view());
     const std::span fill(reinterpret_cast<const std::byte*>(given.fill.c_str()), given.fill.size());
     Chunks work;
     data::CoreResult result;

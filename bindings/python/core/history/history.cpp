@@ -68,23 +68,40 @@ PythonHistory::~PythonHistory() {
     }
 }
 
-std::unique_ptr<PythonHistory> make(const Context& context, nb::handle name, const nb::kwargs& keywords) {
+std::unique_ptr<PythonHistory> make_history(const Context& context, nb::handle name, const nb::kwargs& keywords) {
     const HistoryOptions options = history_options(keywords);
     const std::string file = file_name(name, "open history");
     const GilReleased release;
     return std::make_unique<PythonHistory>(context, file, options);
 }
 
-// `strides`: of the array in bytes. `first_bytes`: from the memory to the first element.
-void put(PythonHistory& self, const std::string& variable, nb::handle memory, const nb::tuple& place) {
-    const BorrowedMemory borrowed(self.context, memory, BorrowedMemory::Use::read_from);
-    const auto first_bytes = nb::cast<std::uint64_t>(place[0]);
-    const auto strides = nb::cast<std::vector<std::int64_t>>(place[1]);
+// Where an array lies, in Python: the address of its first element, or its distance from a memory, then strides in
+// bytes and the stream that makes it.
+struct PutPlace {
+    explicit PutPlace(const nb::tuple& told)
+        : first(nb::cast<std::uintptr_t>(told[0])),
+          strides(nb::cast<std::vector<std::int64_t>>(told[1])),
+          stream(nb::cast<std::uintptr_t>(told[2])) {}
+    std::uintptr_t first;
+    std::vector<std::int64_t> strides;
+    std::uintptr_t stream;
+};
+
+void put_at(PythonHistory& self, const std::string& variable, const PutPlace& place) {
     wait_in_slices(Deadline::never(), [&](Deadline next) {
         return self.use_here([&](History& history) { return history.wait_for_slot(next); });
     });
-    const auto* data = static_cast<const std::byte*>(borrowed.view().data) + first_bytes;
-    self.use([&](History& history) { history.put(variable, data, strides); });
+    self.use([&](History& history) {
+        history.use_stream(place.stream);
+        history.put(variable, reinterpret_cast<const void*>(place.first), place.strides);
+    });
+}
+
+void put(PythonHistory& self, const std::string& variable, nb::handle memory, const nb::tuple& told) {
+    const BorrowedMemory borrowed(self.context, memory, BorrowedMemory::Use::read_from);
+    PutPlace place(told);
+    place.first += reinterpret_cast<std::uintptr_t>(borrowed.view().data);
+    put_at(self, variable, place);
 }
 
 void set_attribute(PythonHistory& self, const std::string& variable, const nb::tuple& attribute) {
@@ -117,6 +134,11 @@ void bind_history(nb::module_& module) {
              })
         .def("set_attribute", &set_attribute, arg("variable"), arg("attribute"))
         .def("put", &put, arg("variable"), arg("memory"), arg("place"))
+        .def("put_at",
+             [](PythonHistory& self, const std::string& variable, const nb::tuple& place) {
+                 put_at(self, variable, PutPlace(place));
+             },
+             arg("variable"), arg("place"))
         .def("end_step",
              [](PythonHistory& self, double time) { self.use([&](History& history) { history.end_step(time); }); },
              arg("time"))
@@ -126,7 +148,7 @@ void bind_history(nb::module_& module) {
                  return facts_to_dict(self.use([](History& history) { return history.facts(); }));
              })
         .def("close", &close);
-    module.def("history", &make, arg("context"), any("name"), arg("options"));
+    module.def("history", &make_history, arg("context"), any("name"), arg("options"));
 }
 
 }  // namespace penstock::python

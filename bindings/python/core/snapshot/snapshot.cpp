@@ -81,7 +81,7 @@ void cell_order(const Context& context, const nb::tuple& grid, const nb::tuple& 
     std::memcpy(into.view().data, found.data(), std::min(into.view().bytes, found.size() * sizeof(std::uint64_t)));
 }
 
-void set_attribute(PythonSnapshot& self, const std::string& path, const nb::tuple& attribute) {
+void set_snapshot_attribute(PythonSnapshot& self, const std::string& path, const nb::tuple& attribute) {
     const SnapshotAttribute made = snapshot_attribute(attribute);
     self.use([&](Snapshot& snapshot) { snapshot.set_attribute(path, made); });
 }
@@ -154,7 +154,7 @@ void bind_snapshot(nb::module_& module) {
             arg("path"), arg("target"), arg("file"))
         .def("add_dataset", &add_dataset)
         .def("add_cells", &add_cells, arg("grid"), arg("types"))
-        .def("set_attribute", &set_attribute, arg("path"), arg("attribute"))
+        .def("set_attribute", &set_snapshot_attribute, arg("path"), arg("attribute"))
         .def("use_preset",
              [](PythonSnapshot& self, const nb::kwargs& keywords) {
                  const SnapshotPreset preset = snapshot_preset(keywords);

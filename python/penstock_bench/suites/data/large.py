@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 CHUNK_ITEMS = 1 << 18  # of float32: 1 MiB
 MANY, MANY_BYTES = 20_000, 2048  # rows of one call, and bytes of each
-Opened = Callable[[ExitStack], tuple[Call, Call]]
 
 
 def pairs(run: Run) -> Iterator[Pair]:

@@ -75,10 +75,10 @@ class ByHistory(FieldOutput):
     def put(self, step: int) -> None:
         model = self.case.model
         for name in EACH:
-            self.each.put(name, model[name])
+            self.each.put(name, model[name], stream=model.stream)
         self.each.end_step(model.time)
         for name in MEANS:
-            self.means.put(name, model[name])
+            self.means.put(name, model[name], stream=model.stream)
         if self.case.ends_mean(step):
             self.means.end_step(model.time)
         if self.blocking:

@@ -78,7 +78,7 @@ std::optional<SmallRead> NamedFile::read(MemoryView memory, std::uint64_t offset
     if (!plan) return std::nullopt;
     const CountedRead under_way(*state.running);
     if (!moved(memory, offset_bytes)) return std::nullopt;
-    const double seconds = std::chrono::duration<double>(Clock::now() - started).count();
+    const double seconds = seconds_since(started);
     return SmallRead{memory, offset_bytes, seconds, state.engine.pinned_peak_bytes(), std::move(plan)};
 }
 

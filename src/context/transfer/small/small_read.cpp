@@ -119,7 +119,7 @@ std::optional<SmallRead> small_read(const Submission& submission, const Extent& 
     const UnderWay under_way(context, *extent.file);
     if (!moved(submission, extent)) return std::nullopt;
     extent.file->bytes_read += extent.bytes;
-    const double seconds = std::chrono::duration<double>(Clock::now() - submission.started).count();
+    const double seconds = seconds_since(submission.started);
     return SmallRead{{extent.memory, extent.bytes, submission.kind}, extent.offset_bytes, seconds,
                      context.engine.pinned_peak_bytes(), std::move(plan)};
 }
@@ -166,7 +166,7 @@ std::optional<SmallReads> small_reads(const Submission& submission, const std::s
         made.bytes += extent.bytes;
         ++made.operations;
     }
-    made.seconds = std::chrono::duration<double>(Clock::now() - submission.started).count();
+    made.seconds = seconds_since(submission.started);
     for (SmallRead& sample : made.samples) {
         sample.seconds = made.seconds / static_cast<double>(made.operations);
         sample.pinned_peak_bytes = context.engine.pinned_peak_bytes();

@@ -9,9 +9,11 @@
 namespace penstock::device {
 namespace {
 
-constexpr std::size_t kWorks = 1024;  // in one table
+constexpr std::size_t kWorks = 1024;  // at most, in one table
+constexpr std::size_t kPackRingBytes = 2 * kWorks * (sizeof(PackWork) + 2 * sizeof(std::uint64_t));
+
 // A table consists of works, then for each launch the first units of its works and their sum.
-constexpr std::size_t kPackTableBytes = kWorks * (sizeof(PackWork) + 2 * sizeof(std::uint64_t));
+std::size_t table_bytes(std::size_t works) { return works * (sizeof(PackWork) + 2 * sizeof(std::uint64_t)); }
 
 bool comes_before(const PackWork& a, const PackWork& b) {
     return std::tuple(a.kind.to, a.kind.from, a.kind.piece) < std::tuple(b.kind.to, b.kind.from, b.kind.piece);
@@ -38,7 +40,7 @@ std::vector<PackLaunch> write_table(std::span<const PackWork> sorted, std::byte*
 }  // namespace
 
 void CudaStream::pack_works(std::span<const PackWork> sorted) {
-    std::byte* table = pack_ring_->next();
+    std::byte* table = pack_ring_->next(table_bytes(sorted.size()));
     std::vector<PackLaunch> launches = write_table(sorted, table);
     pack_ring_->upload(0, sorted.size() * sizeof(PackWork) + (sorted.size() + launches.size()) * sizeof(std::uint64_t),
                        stream_);
@@ -56,7 +58,7 @@ void CudaStream::pack(std::span<const Pack> packs) {
     if (works.empty()) return;
     std::stable_sort(works.begin(), works.end(), comes_before);
     const ScopedCudaDevice scope(facts_.index);
-    if (!pack_ring_) pack_ring_ = std::make_unique<TableRing>(facts_.index, kPackTableBytes);
+    if (!pack_ring_) pack_ring_ = std::make_unique<TableRing>(facts_.index, kPackRingBytes);
     for (std::size_t done = 0; done < works.size(); done += kWorks) {
         pack_works(std::span(works).subspan(done, std::min(kWorks, works.size() - done)));
     }
