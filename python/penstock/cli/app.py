@@ -11,7 +11,7 @@ import typer
 
 from penstock import Error, __version__
 from penstock._extras import absent
-from penstock.cli import calibrate, config, doctor, explain, hmatrix, ls, read, run, write
+from penstock.cli import calibrate, config, doctor, explain, hdf5_driver, hmatrix, ls, read, run, write
 from penstock.cli.help import readable
 
 app = typer.Typer(
@@ -34,6 +34,7 @@ for _run in COMMANDS:
     app.command(_run.__name__)(_run)
 # What stands behind the program's name is the program's, options too.
 app.command("run", context_settings={"allow_interspersed_args": False})(run.run)
+app.command("vfd-path")(hdf5_driver.vfd_path)
 app.add_typer(hmatrix.app)
 
 

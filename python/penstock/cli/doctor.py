@@ -10,7 +10,7 @@ import typer
 
 from penstock import _core
 from penstock._text import bytes_text
-from penstock.cli import options
+from penstock.cli import hdf5_driver, options
 from penstock.cli.show import WIDTH
 
 _MARKS = {"yes": "[green]yes[/green]", "partly": "[yellow]partly[/yellow]", "no": "[red]no[/red]"}
@@ -26,6 +26,7 @@ def doctor(
     """
     options.check_name("doctor", "PATH", path)
     survey = json_text.loads(_core.survey_json(path))
+    survey["items"].append(hdf5_driver.item())
     if json:
         sys.stdout.write(json_text.dumps(survey) + "\n")
     else:

@@ -38,6 +38,7 @@ PAGES = (
     "docs/unmodified.md",
     "docs/applications/hmatrix.md",
     "docs/formats/hmat.md",
+    "docs/formats/hdf5-driver.md",
     *(f"docs/formats/{one}.md" for one in FORMATS),
     *(str(page.relative_to(ROOT)) for page in sorted((ROOT / "docs/guide").glob("*.md"))),
 )

@@ -1,0 +1,58 @@
+"""Memory of a GPU for h5py's `read_direct` and `write_direct`, with HDF5's bytes moved by the driver of Penstock.
+
+h5py takes NumPy arrays only, and HDF5 converts, fills and scatters elements with the CPU: on memory of a GPU the
+process then ends with a segmentation fault, before the driver is asked. What must stay true: `hdf5_view` refuses what
+HDF5 would do so.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from penstock._error import Error
+
+
+def hdf5_view(array: Any, dataset: Any) -> np.ndarray[Any, Any]:
+    """The memory of `array` (CuPy's, PyTorch's: with `__cuda_array_interface__`) as h5py takes it, for `dataset`.
+
+    Use it in `dataset.read_direct(hdf5_view(array, dataset))` and nothing else: the CPU cannot read it. Raises Error
+    where HDF5 would touch the memory with the CPU.
+    """
+    facts = array.__cuda_array_interface__
+    _check(facts, dataset)
+    pointer, read_only = facts["data"]
+    shown = {"shape": facts["shape"], "typestr": facts["typestr"], "data": (pointer, read_only), "version": 3}
+    return np.asarray(type("Shown", (), {"__array_interface__": shown})())
+
+
+def _check(facts: dict[str, Any], dataset: Any) -> None:
+    dtype = np.dtype(facts["typestr"])
+    strides = facts.get("strides")
+    nearest = dtype.itemsize
+    packed: list[int] = []
+    for extent in reversed(facts["shape"]):
+        packed.insert(0, nearest)
+        nearest *= extent
+    if os.environ.get("HDF5_DRIVER") != "penstock":
+        _refuse(dataset, "HDF5 moves its bytes by another driver", "set the variables of penstock vfd-path")
+    if dtype != dataset.dtype:
+        _refuse(dataset, f"HDF5 would convert {dataset.dtype} and {dtype} with the CPU", "use the same dtype")
+    if strides is not None and tuple(strides) != tuple(packed):
+        _refuse(dataset, "the array has gaps or another order", "use a C-contiguous array")
+    if dataset.is_virtual:
+        _refuse(dataset, "it is made of datasets of other files", "read those")
+    if dataset.id.get_storage_size() == 0 or (dataset.chunks and dataset.id.get_num_chunks() < _chunks(dataset)):
+        _refuse(dataset, "parts of it are not stored, and HDF5 would fill them with the CPU", "write all of it first")
+
+
+def _chunks(dataset: Any) -> int:
+    grid = [-(-extent // chunk) for extent, chunk in zip(dataset.shape, dataset.chunks, strict=True)]
+    return int(np.prod(grid, dtype=np.int64))
+
+
+def _refuse(dataset: Any, cause: str, advice: str) -> None:
+    file = str(dataset.file.filename)
+    raise Error(code="unsupported", operation=f"view memory for {dataset.name}", file=file, cause=cause, advice=advice)

@@ -1,0 +1,294 @@
+"""Unchanged programs of h5py and netCDF4, with HDF5 moving its bytes through the driver."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from c_abi.driver_rig import moved, run, settings
+from command import run_penstock
+
+from penstock import Error
+from penstock.cli import hdf5_driver
+
+WRITE = """
+import h5py, numpy as np
+a = np.random.default_rng(3).random((300_000, 4)).astype("f4")
+with h5py.File("x.h5", "w") as f:
+    f["plain"] = a
+    f.create_dataset("packed", data=a, chunks=(5000, 4), compression="gzip", compression_opts=1, shuffle=True)
+    f.create_dataset("grows", data=a[:100], maxshape=(None, 4))
+    f.attrs["words"] = "text"
+with h5py.File("x.h5", "r+") as f:
+    f["plain"][:, 1:3] = np.zeros((300_000, 2), "f4")
+    f["grows"].resize((200, 4))
+    f["grows"][100:] = a[100:200]
+"""
+CHECK = """
+import h5py, numpy as np
+a = np.random.default_rng(3).random((300_000, 4)).astype("f4")
+with h5py.File("x.h5", "r") as f:
+    assert (f["packed"][...] == a).all() and (f["packed"][7::11, :3] == a[7::11, :3]).all()
+    assert (f["grows"][...] == a[:200]).all() and f.attrs["words"] == "text"
+    a[:, 1:3] = 0
+    assert (f["plain"][...] == a).all() and (f["plain"][:, :3] == a[:, :3]).all()
+    assert (f["plain"].astype("f8")[5::1000] == a[5::1000]).all()
+print("same")
+"""
+
+
+@pytest.mark.parametrize("config", ["", "memory=device", "large=64KiB", "device=host,large=64KiB"])
+def test_files_are_those_of_hdf5s_own_driver(tmp_path: Path, config: str) -> None:
+    written = run(WRITE, tmp_path, config)
+    assert written.code == 0, written.err
+    assert run(CHECK, tmp_path, None).out == "same\n"
+    read = run(CHECK, tmp_path, config)
+    assert (read.code, read.out, read.err) == (0, "same\n", "")
+    way = "transfers" if "large" in config else "plain"
+    assert moved(written, "write", way) > 4_000_000
+    assert moved(read, "read", way) > 4_000_000
+    assert moved(read, "write", "plain") == moved(read, "write", "transfers") == 0
+
+
+def test_netcdf4_programs(tmp_path: Path) -> None:
+    pytest.importorskip("netCDF4")
+    program = """
+import netCDF4, numpy as np
+with netCDF4.Dataset("x.nc", "w") as f:
+    f.createDimension("t", None)
+    f.createDimension("y", 1000)
+    v = f.createVariable("v", "f8", ("t", "y"), zlib=True)
+    for i in range(5):
+        v[i] = np.arange(1000.0) + i
+with netCDF4.Dataset("x.nc") as f:
+    assert f["v"].shape == (5, 1000) and (f["v"][4] == np.arange(1000.0) + 4).all()
+print("same")
+"""
+    done = run(program, tmp_path)
+    assert (done.code, done.out) == (0, "same\n"), done.err
+    assert len(done.evidence) >= 2
+    assert moved(done, "write", "plain") > 0
+
+
+def test_errors_are_those_that_programs_know(tmp_path: Path) -> None:
+    program = """
+import h5py, os, sys
+names = {"absent.h5": "r", "no/x.h5": "w", "there.h5": "x", ".": "r"}
+h5py.File("there.h5", "w").close()
+for name, mode in names.items():
+    try:
+        h5py.File(name, mode)
+    except OSError as failure:
+        print(type(failure).__name__, failure.errno, "penstock cannot" in str(failure))
+open("junk.h5", "wb").write(b"junk" * 1000)
+try:
+    h5py.File("junk.h5")
+except OSError as failure:
+    print("signature" in str(failure))
+with h5py.File("new.h5", "a") as f:
+    f["x"] = 1
+os.chmod("new.h5", 0o444)
+"""
+    done = run(program, tmp_path)
+    assert done.out.splitlines() == [
+        "FileNotFoundError 2 True",
+        "FileNotFoundError 2 True",
+        "FileExistsError 17 True",
+        "IsADirectoryError 21 True",
+        "True",
+    ], done.err
+    assert done.err == ""
+
+
+def test_a_config_that_makes_no_sense_is_refused_in_one_line(tmp_path: Path) -> None:
+    program = "import h5py\ntry:\n    h5py.File('x.h5', 'w')\nexcept OSError as failure:\n    print(failure)"
+    done = run(program, tmp_path, "colour=red")
+    assert done.out.count("\n") == 1 and done.err == ""
+    assert "penstock cannot open 'x.h5': there is no key 'colour'; HDF5_DRIVER_CONFIG takes evidence=, err" in done.out
+    assert not (tmp_path / "x.h5").exists()
+
+
+def test_a_full_disk_and_a_cut_file_are_errors(tmp_path: Path) -> None:
+    program = """
+import h5py, numpy as np, resource, signal, os
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+f = h5py.File("x.h5", "w")
+d = f.create_dataset("d", (40_000_000,), "u1")
+resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, -1))
+try:
+    d[...] = np.ones(40_000_000, "u1")
+except OSError as failure:
+    print(failure.errno)
+os._exit(0)
+"""
+    for config in ("", "large=1GiB"):
+        assert run(program, tmp_path, config).out in ("27\n", "None\n"), config
+    (tmp_path / "x.h5").unlink()
+    assert run(WRITE, tmp_path).code == 0
+    os.truncate(tmp_path / "x.h5", 100_000)
+    cut = run("import h5py\ntry:\n    h5py.File('x.h5')\nexcept OSError as e:\n    print('trunc' in str(e))", tmp_path)
+    assert cut.out == "True\n"
+
+
+def test_locks_are_hdf5s(tmp_path: Path) -> None:
+    program = """
+import h5py, subprocess, sys
+f = h5py.File("x.h5", "w")
+f["x"] = 1
+f.flush()
+other = '''
+import h5py
+try:
+    h5py.File('x.h5', 'r')
+except OSError as failure:
+    print(failure.errno)
+else:
+    print('open')
+'''
+for use in ("TRUE", "FALSE"):
+    import os
+    done = subprocess.run([sys.executable, "-c", other], env=os.environ | {"HDF5_USE_FILE_LOCKING": use},
+                          capture_output=True, text=True)
+    print(done.stdout.strip())
+"""
+    assert run(program, tmp_path).out.splitlines() == run(program, tmp_path, None).out.splitlines()
+    assert run(program, tmp_path).out.splitlines()[0] == "11"
+
+
+def test_children_of_fork_and_threads(tmp_path: Path) -> None:
+    program = """
+import h5py, numpy as np, os, threading
+a = np.arange(3_000_000, dtype="f8")
+with h5py.File("x.h5", "w") as f:
+    f["x"] = a
+f = h5py.File("x.h5")
+assert (f["x"][...] == a).all()
+child = os.fork()
+if child == 0:
+    with h5py.File("x.h5") as mine:
+        os._exit(0 if (mine["x"][...] == a).all() and (f["x"][::7] == a[::7]).all() else 1)
+assert os.waitpid(child, 0)[1] == 0
+good = []
+def read():
+    with h5py.File("x.h5") as mine:
+        good.append((mine["x"][...] == a).all())
+threads = [threading.Thread(target=read) for _ in range(4)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+assert (f["x"][...] == a).all()
+print(all(good), len(good))
+"""
+    done = run(program, tmp_path, "large=1MiB")
+    assert (done.code, done.out) == (0, "True 4\n"), done.err
+    assert len({one["process"] for one in done.evidence}) >= 1
+
+
+def test_few_descriptors_leave_plain_calls_and_are_told(tmp_path: Path) -> None:
+    program = """
+import h5py, numpy as np, resource
+a = np.arange(3_000_000, dtype="f8")
+with h5py.File("x.h5", "w") as f:
+    f["x"] = a
+import os
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+f = h5py.File("x.h5")
+kept = []
+try:
+    while True:
+        kept.append(os.open("x.h5", os.O_RDONLY))
+except OSError:
+    pass
+same = (f["x"][...] == a).all()
+for one in kept:
+    os.close(one)
+f.close()
+print(same)
+"""
+    done = run(program, tmp_path, "large=1MiB")
+    assert (done.code, done.out) == (0, "True\n"), done.err
+    assert any("descriptor" in why or "open files" in why for one in done.evidence for why in one["refused"])
+
+
+def test_evidence_on_stderr(tmp_path: Path) -> None:
+    place = ",".join(["evidence=stderr"])
+    env = settings(place)
+    done = run("import h5py; h5py.File('x.h5', 'w').close()", tmp_path, None, **env)
+    assert done.err.startswith('{"file": "x.h5", "process": ')
+
+
+def test_vfd_path_prints_what_a_shell_evaluates(tmp_path: Path) -> None:
+    lines = run_penstock("vfd-path", "--config", "evidence=stderr").out.splitlines()
+    assert lines[1:] == ["export HDF5_DRIVER=penstock", "export HDF5_DRIVER_CONFIG=evidence=stderr"]
+    assert Path(settings()["HDF5_PLUGIN_PATH"], "libpenstock_vfd.so").is_file()
+    assert lines[0].endswith('"${HDF5_PLUGIN_PATH:+:$HDF5_PLUGIN_PATH}"')
+
+
+def test_doctor_tells_of_libraries_that_ignore_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [("h5py:", (2, 0, 0)), ("libhdf5_serial.so.103:", (1, 10, 8))]
+    monkeypatch.setattr(hdf5_driver, "_libraries", lambda: iter(found))
+    entry = hdf5_driver.item()
+    assert entry["state"] == "partly"
+    assert "libhdf5_serial.so.103: HDF5 1.10.8 would ignore HDF5_DRIVER" in entry["detail"]
+    assert "h5py: HDF5 2.0.0 can load the driver" in entry["detail"]
+    assert entry["advice"]
+    monkeypatch.setattr(hdf5_driver, "_libraries", lambda: iter(found[:1]))
+    assert (hdf5_driver.item()["state"], hdf5_driver.item()["advice"]) == ("yes", None)
+    monkeypatch.setattr(hdf5_driver, "_libraries", lambda: iter([]))
+    assert hdf5_driver.item()["state"] == "no"
+
+
+def test_an_installation_without_the_driver_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hdf5_driver, "_LIBRARY", "absent.so")
+    with pytest.raises(Error) as caught:
+        hdf5_driver.vfd_path()
+    assert "no driver for HDF5" in str(caught.value)
+
+
+def test_memory_of_a_gpu_is_viewed_or_refused_before_hdf5_touches_it(tmp_path: Path) -> None:
+    program = """
+import ctypes, h5py, numpy as np, os
+from penstock import Error
+from penstock.gpu.hdf5_view import hdf5_view as view
+
+class Array:  # what CuPy shows of an array
+    def __init__(self, shape, dtype, strides=None):
+        self.memory = np.zeros(shape, dtype)
+        self.__cuda_array_interface__ = {"shape": shape, "typestr": np.dtype(dtype).str, "strides": strides,
+                                         "data": (self.memory.ctypes.data, False), "version": 3}
+
+def refused(array, dataset):
+    try:
+        view(array, dataset)
+    except Error as failure:
+        return failure.cause
+    return "taken"
+
+a = np.random.default_rng(0).random((1000, 50))
+with h5py.File("x.h5", "w") as f:
+    f["a"] = a
+    f.create_dataset("empty", (10,), "f8")
+    part = f.create_dataset("part", (10,), "f8", chunks=(5,))
+    part[:5] = 1
+with h5py.File("x.h5") as f:
+    target = Array((1000, 50), "f8")
+    f["a"].read_direct(view(target, f["a"]))
+    print((target.memory == a).all())
+    print(refused(Array((1000, 50), "f4"), f["a"]))
+    print(refused(Array((1000, 50), "f8", (8, 8000)), f["a"]))
+    print(refused(Array((1000, 50), "f8", (400, 8)), f["a"]))
+    print(refused(Array((10,), "f8"), f["empty"]))
+    print(refused(Array((10,), "f8"), f["part"]))
+    del os.environ["HDF5_DRIVER"]
+    print(refused(Array((1000, 50), "f8"), f["a"]))
+"""
+    done = run(program, tmp_path, "memory=device")
+    assert done.out.splitlines() == [
+        "True",
+        "HDF5 would convert float64 and float32 with the CPU",
+        "the array has gaps or another order",
+        "taken",
+        "parts of it are not stored, and HDF5 would fill them with the CPU",
+        "parts of it are not stored, and HDF5 would fill them with the CPU",
+        "HDF5 moves its bytes by another driver",
+    ], done.err
