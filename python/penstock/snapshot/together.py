@@ -52,7 +52,7 @@ def _written(
     return told
 
 
-def _agreed(comm: Communicator, name: str, call: Callable[[], _T]) -> tuple[_T, list[_T]]:
+def _agreed(comm: Communicator, name: str, call: Callable[[], _T]) -> tuple[_T, list[Any]]:
     """What the call gave here and on each process. Each raises where one did: its own error, or that of the first."""
     mine: tuple[Any, str] = (None, "")
     own: BaseException | None = None

@@ -68,7 +68,8 @@ def type_name(path: str, dtype: DType) -> str:
 
 def box_of(size: float | Sequence[float]) -> list[float]:
     """Three lengths; one number is a cube."""
-    lengths = list(size) if hasattr(size, "__len__") else [size] * 3
+    given: Any = size  # also a number, or an array, of NumPy
+    lengths = list(given) if hasattr(given, "__len__") else [given] * 3
     if len(lengths) != 3:  # noqa: PLR2004 - of space
         raise ValueError(f"box_size is {size!r}; give one length, or three")
     return [float(one) for one in lengths]
