@@ -25,7 +25,7 @@ struct ChecksumRange {
 
 constexpr std::uint64_t kChecksumSegment = 256 * kKiB;
 
-// Of host memory, byte by byte: what everything else must agree with. Of no bytes: 1 (adler32), 0 (others).
+// Of host memory, on the calling thread: what everything else must agree with. Of no bytes: 1 (adler32), 0 (others).
 std::uint32_t checksum(ChecksumKind kind, std::span<const std::byte> bytes) noexcept;
 
 // The sum of a segment. adler32: the sum of its bytes below, and above 32 bits that of each byte times the number of

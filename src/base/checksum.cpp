@@ -2,47 +2,14 @@
 #include "penstock/checksum.hpp"
 
 #include <algorithm>
-#include <array>
+
+#include "base/crc32/crc32.hpp"
 
 namespace penstock {
 namespace {
 
 constexpr std::uint64_t kAdlerPrime = 65521;
 constexpr std::uint64_t kFletcherModulus = 65535;
-constexpr std::uint32_t kCrcPolynomial = 0xEDB88320;
-constexpr std::uint32_t kCrcOne = 0x80000000;  // x to the power of 0, because the bits are reflected
-
-constexpr std::array<std::uint32_t, 256> make_table() {
-    std::array<std::uint32_t, 256> table{};
-    for (std::uint32_t i = 0; i < 256; ++i) {
-        std::uint32_t value = i;
-        for (int bit = 0; bit < 8; ++bit) value = (value >> 1) ^ ((value & 1) != 0 ? kCrcPolynomial : 0);
-        table[i] = value;
-    }
-    return table;
-}
-constexpr std::array<std::uint32_t, 256> kCrcTable = make_table();
-
-// Returns the product modulo the polynomial.
-std::uint32_t multiply(std::uint32_t a, std::uint32_t b) noexcept {
-    std::uint32_t product = 0;
-    for (std::uint32_t bit = kCrcOne; bit != 0; bit >>= 1) {
-        if ((a & bit) != 0) product ^= b;
-        b = (b >> 1) ^ ((b & 1) != 0 ? kCrcPolynomial : 0);
-    }
-    return product;
-}
-
-// Returns x to the power of 8 * bytes: the factor of a remainder when that many bytes follow.
-std::uint32_t power_of_bytes(std::uint64_t bytes) noexcept {
-    std::uint32_t result = kCrcOne;
-    std::uint32_t square = kCrcOne >> 8;  // x to the power of 8
-    for (; bytes != 0; bytes >>= 1) {
-        if ((bytes & 1) != 0) result = multiply(result, square);
-        square = multiply(square, square);
-    }
-    return result;
-}
 
 // Modulo 65535, but of what is not 0 never 0.
 std::uint64_t folded(std::uint64_t sum) noexcept { return sum == 0 ? 0 : (sum - 1) % kFletcherModulus + 1; }
@@ -82,12 +49,10 @@ std::uint32_t join_adler(std::span<const std::uint64_t> sums, std::uint64_t byte
 }
 
 std::uint32_t join_crc(std::span<const std::uint64_t> sums, std::uint64_t bytes) noexcept {
-    const std::uint32_t whole = power_of_bytes(kChecksumSegment);
     std::uint32_t crc = ~0u;
     for (const std::uint64_t sum : sums) {
         const std::uint64_t segment = std::min(bytes, kChecksumSegment);
-        crc = multiply(crc, segment == kChecksumSegment ? whole : power_of_bytes(segment));
-        crc ^= static_cast<std::uint32_t>(sum);
+        crc = base::crc32_followed(crc, segment) ^ static_cast<std::uint32_t>(sum);
         bytes -= segment;
     }
     return ~crc;
@@ -114,9 +79,7 @@ std::uint64_t checksum_segment(ChecksumKind kind, std::span<const std::byte> byt
         return high << 32 | low % kAdlerPrime;
     }
     if (kind == ChecksumKind::fletcher32) return sum_words(bytes);
-    std::uint32_t crc = 0;
-    for (const std::byte byte : bytes) crc = (crc >> 8) ^ kCrcTable[(crc ^ static_cast<std::uint32_t>(byte)) & 0xFF];
-    return crc;
+    return base::crc32_remainder(0, bytes);
 }
 
 std::uint32_t join_segments(ChecksumKind kind, std::span<const std::uint64_t> sums, std::uint64_t bytes) noexcept {
@@ -137,9 +100,7 @@ std::uint32_t checksum(ChecksumKind kind, std::span<const std::byte> bytes) noex
         const std::uint64_t sums = sum_words(bytes);
         return static_cast<std::uint32_t>(sums >> 32 << 16 | (sums & 0xFFFF));
     }
-    std::uint32_t crc = ~0u;
-    for (const std::byte byte : bytes) crc = (crc >> 8) ^ kCrcTable[(crc ^ static_cast<std::uint32_t>(byte)) & 0xFF];
-    return ~crc;
+    return ~base::crc32_remainder(~0u, bytes);
 }
 
 }  // namespace penstock

@@ -34,12 +34,13 @@ LAYERS = {
     "formats": {"base", "device", "context", "data", "formats"},
     "history": {"base", "os", "device", "context", "data", "formats", "history"},
     "snapshot": {"base", "os", "context", "data", "formats", "snapshot"},
+    "restart": {"base", "os", "context", "data", "formats", "snapshot", "restart"},
     "load": {"base", "os", "device", "path", "ondevice", "context", "load"},  # a user of the library: see OUTSIDE
 }
 # What stands outside the library and uses its public headers, and the layers whose own headers it may include too.
 OUTSIDE = {
     "src/load": {"base", "os", "device", "ondevice", "load"},
-    "bindings": {"os", "context", "data", "formats", "history", "snapshot", "load"},
+    "bindings": {"os", "context", "data", "formats", "history", "snapshot", "restart", "load"},
     "apps": {"os", "context"},
     "examples": set(),
 }
@@ -52,6 +53,7 @@ PUBLIC = {
     "survey": "context",
     "history": "history",
     "snapshot": "snapshot",
+    "restart": "restart",
 }
 # Folders outside src, and those outside src and include that their files may include besides their own.
 BESIDE = {"include": set(), "src": set(), "bindings": set(), "apps": set(), "examples": {"apps"}}
