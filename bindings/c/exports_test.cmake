@@ -1,5 +1,5 @@
-# libpenstock.so must export exactly the C functions that penstock.h, penstock_history.h and penstock_snapshot.h
-# declare, and C++ names of penstock:: only, those of the public API under the version of this release. Run with -DNM=,
+# libpenstock.so must export exactly the C functions that penstock.h and the headers named below declare, and C++ names
+# of penstock:: only, those of the public API under the version of this release. Run with -DNM=,
 # -DLIBRARY=, -DHEADERS=, -DVERSION=.
 function(symbols_of result)
   execute_process(COMMAND ${NM} -D --with-symbol-versions --defined-only ${ARGN} ${LIBRARY}
@@ -18,7 +18,7 @@ list(FILTER shown EXCLUDE REGEX "^_Z")
 list(TRANSFORM shown REPLACE "@.*$" "")
 
 file(READ ${HEADERS}/penstock.h text)
-foreach(header penstock_history.h penstock_snapshot.h)
+foreach(header penstock_history.h penstock_restart.h penstock_snapshot.h)
   file(READ ${HEADERS}/${header} more)
   string(APPEND text ${more})
 endforeach()

@@ -12,8 +12,10 @@
 #include "penstock.h"
 #include "penstock/context.hpp"
 #include "penstock/history.hpp"
+#include "penstock/restart.hpp"
 #include "penstock/snapshot.hpp"
 #include "penstock_history.h"
+#include "penstock_restart.h"
 #include "penstock_snapshot.h"
 
 struct penstock_context {
@@ -79,6 +81,22 @@ struct penstock_snapshot {
     static constexpr const char* kName = "penstock_snapshot";
     std::uint64_t tag = kTag;
     penstock::Snapshot value;
+};
+
+namespace penstock::c {
+
+struct OpenedRestart {
+    Restart restart;
+    RestartPart moved{};  // of a write that was begun
+};
+
+}  // namespace penstock::c
+
+struct penstock_restart {
+    static constexpr std::uint64_t kTag = 0x70656e5265737472;
+    static constexpr const char* kName = "penstock_restart";
+    std::uint64_t tag = kTag;
+    penstock::c::OpenedRestart value;
 };
 
 namespace penstock::c {

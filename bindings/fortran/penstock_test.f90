@@ -3,7 +3,7 @@
 ! Runs on the emulated device. A failed check counts; the program stops with 1 when any failed.
 program penstock_test
   use penstock_history
-  use penstock_snapshot
+  use penstock_restart
   use, intrinsic :: iso_fortran_env, only: error_unit
   implicit none
   integer :: failures = 0
@@ -16,6 +16,7 @@ program penstock_test
   call a_history_has_the_dimensions_of_fortran_arrays()
   call fields_of_a_history_are_compressed()
   call a_snapshot_is_written_by_one_call()
+  call a_restart_is_written_and_read_in_other_boxes()
   if (failures > 0) stop 1
 
 contains
@@ -62,11 +63,17 @@ contains
     type(penstock_snapshot_preset) :: preset
     type(penstock_snapshot_facts) :: facts_of_snapshot
     type(penstock_snapshot_cells) :: cells
+    type(penstock_restart_options) :: restart
+    type(penstock_restart_field) :: field_of_restart
+    type(penstock_restart_facts) :: facts_of_restart
     call check(c_sizeof(snapshot) == snapshot%struct_size, 'size of penstock_snapshot_options')
     call check(c_sizeof(dataset_of_snapshot) == dataset_of_snapshot%struct_size, 'size of penstock_snapshot_dataset')
     call check(c_sizeof(attribute_of_snapshot) == attribute_of_snapshot%struct_size, 'penstock_snapshot_attribute')
     call check(c_sizeof(preset) == preset%struct_size, 'size of penstock_snapshot_preset')
     call check(c_sizeof(cells) == cells%struct_size, 'size of penstock_snapshot_cells')
+    call check(c_sizeof(restart) == restart%struct_size, 'size of penstock_restart_options')
+    call check(c_sizeof(field_of_restart) == field_of_restart%struct_size, 'size of penstock_restart_field')
+    call check(c_sizeof(facts_of_restart) == facts_of_restart%struct_size, 'size of penstock_restart_facts')
     call check(c_sizeof(facts_of_snapshot) == facts_of_snapshot%struct_size, 'size of penstock_snapshot_facts')
     call check(c_sizeof(history) == history%struct_size, 'size of penstock_history_options')
     call check(c_sizeof(variable) == variable%struct_size, 'size of penstock_history_variable')
@@ -366,5 +373,45 @@ contains
     call penstock_snapshot_free(snapshot)
     call penstock_context_destroy(context)
     call execute_command_line('rm '//name)
+  end subroutine
+
+  ! What h5py reads of such a file is compared in python/tests/restart.
+  subroutine a_restart_is_written_and_read_in_other_boxes()
+    character(len=*), parameter :: name = 'penstock_test.restart'
+    type(c_ptr) :: context, restart
+    type(penstock_restart_options) :: options
+    type(penstock_restart_facts) :: facts
+    type(penstock_error) :: error
+    real(c_double), target :: x(3, 5), part(3, 2)
+    real(c_double) :: time
+    integer(c_int32_t) :: found
+    integer(c_int64_t) :: step, shape(penstock_most_dimensions), rank
+    integer :: i
+    context = host_context()
+    x = reshape([(real(i, c_double), i=1, 15)], [3, 5])
+    options%memory = penstock_system
+    options%not_durable = 1
+    call check(penstock_restart_open(context, penstock_name(name), options, restart, error) == penstock_ok, 'opens')
+    call check(penstock_restart_find(restart, found, error) == penstock_ok .and. found == 0, 'there is none')
+    call check(penstock_restart_array(restart, 'p/x', 'float64', c_loc(x), [3_c_int64_t, 5_c_int64_t], &
+               error=error) == penstock_ok, 'x is set')
+    call check(penstock_restart_set_number(restart, 'step', 12_c_int64_t, error) == penstock_ok, 'a step')
+    call check(penstock_restart_set_number(restart, 'time', 0.5d0, error) == penstock_ok, 'a time')
+    call check(penstock_restart_write(restart, facts, error) == penstock_ok, 'is written')
+    call check(facts%generation == 1 .and. facts%data_bytes == 120, 'facts')
+    call check(penstock_restart_find(restart, found, error) == penstock_ok .and. found == 1, 'is found')
+    call check(penstock_restart_stored(restart, penstock_name('p/x'), shape, rank, error=error) == penstock_ok, 'shape')
+    call check(rank == 2 .and. shape(1) == 5 .and. shape(2) == 3, 'in C order')
+    call check(penstock_restart_get_number(restart, 'step', step) == penstock_ok .and. step == 12, 'the step')
+    call check(penstock_restart_get_number(restart, 'time', time) == penstock_ok .and. time == 0.5d0, 'the time')
+    call check(penstock_restart_array(restart, 'p/x', 'float64', c_loc(part), [3_c_int64_t, 5_c_int64_t], &
+               start=[1_c_int64_t, 3_c_int64_t], count=[3_c_int64_t, 2_c_int64_t], error=error) == penstock_ok, 'box')
+    call check(penstock_restart_read(restart, facts, error) == penstock_ok, 'is read')
+    call check(all(part == x(:, 3:4)), 'the third and the fourth column')
+    call check(penstock_restart_write(restart, facts, error) == penstock_invalid_argument, 'a part alone is refused')
+    call check(index(penstock_string(error%message), 'each element of each field once') > 0, 'and the error says so')
+    call penstock_restart_free(restart)
+    call penstock_context_destroy(context)
+    call execute_command_line('rm '//name//'.0')
   end subroutine
 end program

@@ -4,7 +4,7 @@
  * Plain C11 with penstock.h only. See abi_check.h, which also explains --control.
  */
 #define _POSIX_C_SOURCE 200809L
-#include "abi_check.h"
+#include "c/abi_check.h"
 #include "penstock_snapshot.h"
 
 enum { COUNT = 1000 };

@@ -5,10 +5,10 @@
 #include <limits>
 #include <utility>
 
-#include "boundary.hpp"
-#include "handles.hpp"
+#include "c/boundary.hpp"
+#include "c/handles.hpp"
 #include "penstock_history.h"
-#include "values.hpp"
+#include "c/values.hpp"
 
 using penstock::c::copied;
 using penstock::c::free_handle;

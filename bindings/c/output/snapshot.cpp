@@ -6,20 +6,21 @@
 #include <iterator>
 #include <utility>
 
-#include "boundary.hpp"
-#include "formats/stored_dataset.hpp"
-#include "handles.hpp"
+#include "c/output/attributes.hpp"
+#include "c/boundary.hpp"
+#include "c/handles.hpp"
 #include "penstock_snapshot.h"
-#include "values.hpp"
+#include "c/values.hpp"
 
 using penstock::c::copied;
 using penstock::c::free_handle;
 using penstock::c::give_handle;
 using penstock::c::give_text;
 using penstock::c::guarded;
+using penstock::c::lengths;
 using penstock::c::opened;
-using penstock::c::refuse;
 using penstock::c::required;
+using penstock::c::snapshot_attribute;
 
 namespace {
 
@@ -41,15 +42,6 @@ penstock::SnapshotOptions snapshot_options(const penstock_snapshot_options* give
     return options;
 }
 
-std::vector<std::uint64_t> lengths(const char* operation, const std::uint64_t* shape, std::uint64_t rank) {
-    if (rank > PENSTOCK_MOST_DIMENSIONS) {
-        refuse(operation, "the rank is " + std::to_string(rank), "use at most 16 dimensions");
-    }
-    if (rank == 0) return {};
-    required("the shape", shape);
-    return {shape, shape + rank};
-}
-
 penstock::SnapshotDataset snapshot_dataset(const penstock_snapshot_dataset* given) {
     const auto wanted = copied<penstock_snapshot_dataset, kFirstSnapshotDataset>(
         "penstock_snapshot_dataset", &required("penstock_snapshot_dataset", given));
@@ -62,41 +54,6 @@ penstock::SnapshotDataset snapshot_dataset(const penstock_snapshot_dataset* give
     dataset.chunk_rows = wanted.chunk_rows;
     dataset.has_checksums = wanted.has_checksums != 0;
     return dataset;
-}
-
-// How many values an array of that shape has, and room for them.
-std::uint64_t checked_count(const std::vector<std::uint64_t>& shape) {
-    constexpr std::uint64_t kMost = 65536;  // an attribute has no more bytes
-    std::uint64_t count = 1;
-    for (const std::uint64_t length : shape) {
-        if (length > kMost || count * length > kMost) {
-            refuse("set attribute", "its shape has more than 65536 values", "store it as a dataset");
-        }
-        count *= length;
-    }
-    return count;
-}
-
-penstock::SnapshotAttribute snapshot_attribute(const penstock_snapshot_attribute* given) {
-    const auto wanted = copied("penstock_snapshot_attribute", &required("penstock_snapshot_attribute", given));
-    penstock::SnapshotAttribute attribute;
-    attribute.name = &required("the name of the attribute", wanted.name);
-    attribute.shape = lengths("set attribute", wanted.shape, wanted.rank);
-    const std::uint64_t count = checked_count(attribute.shape);
-    if (wanted.dtype == nullptr) {
-        required("penstock_snapshot_attribute.texts, or dtype,", wanted.texts);
-        for (std::uint64_t i = 0; i < count; ++i) attribute.texts.emplace_back(&required("a text", wanted.texts[i]));
-        attribute.any_length = wanted.any_length != 0;
-        attribute.text_bytes = wanted.text_bytes;
-        return attribute;
-    }
-    attribute.dtype = wanted.dtype;
-    penstock::formats::ElementType type;
-    if (!penstock::formats::type_named(attribute.dtype, type) || count == 0) return attribute;
-    const auto* first = static_cast<const std::byte*>(
-        &required("penstock_snapshot_attribute.values", static_cast<const std::byte*>(wanted.values)));
-    attribute.values.assign(first, first + count * type.item_bytes);
-    return attribute;
 }
 
 std::vector<penstock::SnapshotField> snapshot_fields(const penstock_snapshot_field* given, std::uint64_t count) {
