@@ -1,6 +1,6 @@
 """The mean over time of a variable, step by step: xarray does the arithmetic, on the GPU where the device is one.
 
-    python xarray_mean.py run.nc T [--device cuda:0]
+python xarray_mean.py run.nc T [--device cuda:0]
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-/* Histories and snapshots of MPI programs: one file, of which each rank writes its part, or for snapshots a file each.
- * Functions of a header; the library has no MPI.
+/* Histories, snapshots and restarts of MPI programs: one file, of which each rank writes its part, or for snapshots a
+ * file each. Functions of a header; the library has no MPI.
  *
  *     penstock_history_options options = penstock_mpi_history_options(comm);
  *     penstock_history_open(context, "history.nc", &options, &history, &error);
@@ -15,6 +15,16 @@
  *     penstock_snapshot_add_dataset(snapshot, &dataset, &error); (shape: of this rank)
  *     penstock_mpi_snapshot_write(snapshot, fields, count, comm, &error);
  *
+ *     penstock_restart_options options = penstock_mpi_restart_options(comm);
+ *     penstock_restart_open(context, "run/restart", &options, &restart, &error);
+ *     penstock_restart_set_field(restart, &field, &error);      (shape of all ranks; start and count of this one)
+ *     penstock_mpi_restart_find(restart, &found, comm, &error);
+ *     if (found) penstock_mpi_restart_read(restart, &facts, comm, &error);
+ *     each interval:  penstock_mpi_restart_write(restart, &facts, comm, &error);
+ *
+ * A restart is read by any number of ranks, whatever number wrote it. Where one rank finds its generation damaged, all
+ * take the older one.
+ *
  * Functions named penstock_mpi_ are collective: all ranks of comm call them, and all get the same code. Where one rank
  * fails, the others have its message. Plain MPI-1 calls from the calling thread: MPI_THREAD_MULTIPLE is not needed. A
  * step is published when every rank has written its part, at the latest by close. Ranks may have empty boxes, and no
@@ -28,6 +38,7 @@
 #include <string.h>
 
 #include "penstock_history.h"
+#include "penstock_restart.h"
 #include "penstock_snapshot.h"
 
 static inline penstock_history_options penstock_mpi_history_options(MPI_Comm comm) {
@@ -186,6 +197,112 @@ static inline int penstock_mpi_snapshot_write(penstock_snapshot* snapshot, const
     }
     if (code != PENSTOCK_OK) penstock_snapshot_abandon(snapshot);
     return code;
+}
+
+/* Not for programs. Whether all ranks have one number; an error on all of them where they do not. */
+static inline int penstock_mpi_alike(uint64_t number, const char* cause, MPI_Comm comm, penstock_error* error) {
+    uint64_t low = 0, high = 0;
+    MPI_Allreduce(&number, &low, 1, MPI_UINT64_T, MPI_MIN, comm);
+    MPI_Allreduce(&number, &high, 1, MPI_UINT64_T, MPI_MAX, comm);
+    if (low == high) return PENSTOCK_OK;
+    error->code = PENSTOCK_INVALID_ARGUMENT;
+    snprintf(error->operation, sizeof(error->operation), "agree");
+    snprintf(error->cause, sizeof(error->cause), "the ranks %s", cause);
+    snprintf(error->advice, sizeof(error->advice), "give the same names, types, shapes and attributes on each");
+    snprintf(error->message, sizeof(error->message), "agree: %s; %s", error->cause, error->advice);
+    return PENSTOCK_INVALID_ARGUMENT;
+}
+
+static inline penstock_restart_options penstock_mpi_restart_options(MPI_Comm comm) {
+    penstock_restart_options options = PENSTOCK_RESTART_OPTIONS_INIT;
+    int rank = 0, ranks = 1;
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &ranks);
+    options.process = (uint32_t)rank;
+    options.processes = (uint32_t)ranks;
+    return options;
+}
+
+/* Not for programs. Joins the checksums of all ranks on rank 0, which gives the file its name. */
+static inline int penstock_mpi_restart_join(penstock_restart* restart, penstock_restart_facts* facts, MPI_Comm comm,
+                                            penstock_error* error) {
+    uint32_t* sums = NULL;
+    uint64_t count = 0, coverage = 0, whole = 0;
+    int rank = 0;
+    MPI_Comm_rank(comm, &rank);
+    int code = penstock_restart_move(restart, &sums, &count, &coverage, error);
+    code = penstock_mpi_agreed(code, comm, error);
+    if (code != PENSTOCK_OK) return code;
+    MPI_Reduce(&coverage, &whole, 1, MPI_UINT64_T, MPI_SUM, 0, comm);
+    for (uint64_t at = 0; at < count; at += 1u << 20) {
+        const int part = (int)(count - at < (1u << 20) ? count - at : 1u << 20);
+        MPI_Reduce(rank == 0 ? MPI_IN_PLACE : sums + at, sums + at, part, MPI_UINT32_T, MPI_BXOR, 0, comm);
+    }
+    if (rank == 0) code = penstock_restart_commit(restart, sums, count, whole, facts, error);
+    return penstock_mpi_agreed(code, comm, error);
+}
+
+/* The next generation. Refuses fields and attributes that are not the same on all ranks. facts may be null; those of
+ * rank 0 tell the generation. After an error both generations are as they were. */
+static inline int penstock_mpi_restart_write(penstock_restart* restart, penstock_restart_facts* facts, MPI_Comm comm,
+                                             penstock_error* error) {
+    penstock_error own = PENSTOCK_ERROR_INIT;
+    char part[4096] = {0};
+    penstock_text name = {part, sizeof(part), 0};
+    uint64_t digest = 0;
+    int rank = 0;
+    if (error == NULL) error = &own;
+    MPI_Comm_rank(comm, &rank);
+    int code = penstock_mpi_agreed(penstock_restart_digest(restart, &digest, error), comm, error);
+    if (code == PENSTOCK_OK) code = penstock_mpi_alike(digest, "write different fields or attributes", comm, error);
+    if (code != PENSTOCK_OK) return code;
+    code = rank == 0 ? penstock_restart_begin(restart, NULL, &name, error) : PENSTOCK_OK;
+    code = penstock_mpi_agreed(code, comm, error);
+    if (code == PENSTOCK_OK) {
+        MPI_Bcast(part, (int)sizeof(part), MPI_CHAR, 0, comm);
+        code = rank != 0 ? penstock_restart_begin(restart, part, NULL, error) : PENSTOCK_OK;
+        code = penstock_mpi_agreed(code, comm, error);
+    }
+    if (code == PENSTOCK_OK) code = penstock_mpi_restart_join(restart, facts, comm, error);
+    penstock_restart_abandon(restart, NULL); /* what has ended stays as it is */
+    return code;
+}
+
+/* found is 0 where there is none. Refuses ranks that see different files. */
+static inline int penstock_mpi_restart_find(penstock_restart* restart, int32_t* found, MPI_Comm comm,
+                                            penstock_error* error) {
+    penstock_error own = PENSTOCK_ERROR_INIT;
+    uint64_t generation = 0;
+    if (error == NULL) error = &own;
+    int code = penstock_restart_find(restart, found, error);
+    if (code == PENSTOCK_OK && *found) code = penstock_restart_generation(restart, &generation, error);
+    code = penstock_mpi_agreed(code, comm, error);
+    return code != PENSTOCK_OK ? code : penstock_mpi_alike(generation, "find different generations", comm, error);
+}
+
+/* Reads what was found. Where a rank finds it damaged, all pass over it: facts tell the generation that was read. */
+static inline int penstock_mpi_restart_read(penstock_restart* restart, penstock_restart_facts* facts, MPI_Comm comm,
+                                            penstock_error* error) {
+    penstock_error own = PENSTOCK_ERROR_INIT;
+    int rank = 0;
+    if (error == NULL) error = &own;
+    MPI_Comm_rank(comm, &rank);
+    for (;;) {
+        char room[1024] = {0};
+        penstock_text fault = {room, sizeof(room), 0};
+        struct {
+            int damaged;
+            int rank;
+        } mine = {0, rank}, first;
+        int code = penstock_mpi_agreed(penstock_restart_read_found(restart, &fault, facts, error), comm, error);
+        if (code != PENSTOCK_OK) return code;
+        mine.damaged = room[0] != 0;
+        MPI_Allreduce(&mine, &first, 1, MPI_2INT, MPI_MAXLOC, comm);
+        if (!first.damaged) return PENSTOCK_OK;
+        MPI_Bcast(room, (int)sizeof(room), MPI_CHAR, first.rank, comm);
+        code = penstock_mpi_agreed(penstock_restart_pass_over(restart, room, error), comm, error);
+        if (code != PENSTOCK_OK) return code;
+    }
 }
 
 /* The device for this rank: the ranks of a machine take its GPUs in turn. "host" without a GPU. */

@@ -71,6 +71,8 @@ int penstock_restart_open(const penstock_context* context, const char* name, con
 int penstock_restart_set_field(penstock_restart* restart, const penstock_restart_field* field, penstock_error* error);
 int penstock_restart_set_attribute(penstock_restart* restart, const penstock_snapshot_attribute* attribute,
                                    penstock_error* error);
+/* Forgets fields and attributes that were set. */
+int penstock_restart_clear(penstock_restart* restart, penstock_error* error);
 /* Fields are made, and used after a read, on this stream, a cudaStream_t. Null, as at first: the default one. */
 int penstock_restart_use_stream(penstock_restart* restart, void* stream, penstock_error* error);
 /* For one process. facts may be null. After an error both generations are as they were. */

@@ -49,6 +49,11 @@ module penstock_restart
       type(penstock_snapshot_attribute), intent(in) :: attribute
       type(penstock_error), intent(inout), optional :: error
     end function
+    integer(c_int) function penstock_restart_clear(restart, error) bind(c)
+      import
+      type(c_ptr), value :: restart
+      type(penstock_error), intent(inout), optional :: error
+    end function
     integer(c_int) function penstock_restart_use_stream(restart, stream, error) bind(c)
       import
       type(c_ptr), value :: restart, stream

@@ -80,6 +80,7 @@ class Restart {
     // boxes and memory.
     void set_field(const RestartField& field);
     void set_attribute(const SnapshotAttribute& attribute);
+    void clear();  // fields and attributes that were set
     // Fields are made, and used after a read, on this stream, a cudaStream_t as a number. 0, as at first: the default.
     void use_stream(std::uintptr_t stream);
 
@@ -91,6 +92,7 @@ class Restart {
     // They tell of the generation that was found or read. Throw Error where it has none of that name.
     std::uint64_t generation() const;
     std::vector<std::string> field_names() const;
+    std::vector<std::string> attribute_names() const;
     SnapshotDataset stored(const std::string& field) const;  // its type and shape
     SnapshotAttribute attribute(const std::string& name) const;
     // Fills the memory of all fields that are set. Finds the newest generation where find() was not called, and takes

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from penstock.formats.pending import Pending
     from penstock.formats.reference import Reference
     from penstock.history.history import History, HistoryFacts
+    from penstock.restart.restart import Restart, RestartFacts
     from penstock.snapshot.snapshot import Snapshot, SnapshotFacts, cell_order
 
 __all__ = [
@@ -84,6 +85,8 @@ __all__ = [
     "Plan",
     "ReadOptions",
     "Reference",
+    "Restart",
+    "RestartFacts",
     "Snapshot",
     "SnapshotFacts",
     "Transfer",
@@ -133,6 +136,7 @@ _HOMES = {
     "formats.pending": ("Pending",),
     "formats.reference": ("Reference",),
     "history.history": ("History", "HistoryFacts"),
+    "restart.restart": ("Restart", "RestartFacts"),
     "snapshot.snapshot": ("Snapshot", "SnapshotFacts", "cell_order"),
 }
 # Submodules on packages that Penstock does without: not in __all__, so that `import *` works where those are not there.

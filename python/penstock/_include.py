@@ -46,7 +46,8 @@ def get_fortran_source() -> str:
 def fortran_sources() -> str:
     """For a shell: the modules to compile with a Fortran program, in the order that they need."""
     folder = Path(get_fortran_source()).parent
-    return shlex.join(str(folder / name) for name in ("penstock.f90", "penstock_history.f90", "penstock_snapshot.f90"))
+    modules = ("penstock", "penstock_history", "penstock_snapshot", "penstock_restart")
+    return shlex.join(str(folder / f"{name}.f90") for name in modules)
 
 
 def cflags() -> str:

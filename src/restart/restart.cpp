@@ -22,6 +22,7 @@ Restart& Restart::operator=(Restart&&) noexcept = default;
 
 void Restart::set_field(const RestartField& field) { state_->set_field(field); }
 void Restart::set_attribute(const SnapshotAttribute& attribute) { state_->set_attribute(attribute); }
+void Restart::clear() { state_->clear(); }
 void Restart::use_stream(std::uintptr_t stream) { state_->use_stream(stream); }
 RestartFacts Restart::write() { return state_->write(); }
 bool Restart::find() { return state_->find(); }
@@ -30,6 +31,12 @@ std::uint64_t Restart::generation() const { return state_->found("ask for the ge
 std::vector<std::string> Restart::field_names() const {
     std::vector<std::string> names;
     for (const restart::RecordedField& field : state_->found("list fields").record.fields) names.push_back(field.name);
+    return names;
+}
+
+std::vector<std::string> Restart::attribute_names() const {
+    std::vector<std::string> names;
+    for (const SnapshotAttribute& one : state_->found("list attributes").record.attributes) names.push_back(one.name);
     return names;
 }
 

@@ -136,6 +136,12 @@ void RestartState::set_attribute(const SnapshotAttribute& attribute) {
     }
 }
 
+void RestartState::clear() {
+    check_process("clear restart");
+    fields_.clear();
+    attributes_.clear();
+}
+
 void RestartState::check_memory(const RestartField& field, std::uint64_t bytes) const {
     if (bytes == 0) return;
     const std::string what = "the memory of field " + shown(field.name);

@@ -25,6 +25,7 @@ class RestartState {
 
     void set_field(const RestartField& field);
     void set_attribute(const SnapshotAttribute& attribute);
+    void clear();
     void use_stream(std::uintptr_t stream) noexcept { stream_ = stream; }
 
     RestartFacts write();
@@ -59,6 +60,7 @@ class RestartState {
     std::vector<WantedBox> boxes_to_write(const RestartLayout& layout) const;
     std::vector<WantedBox> boxes_to_read() const;
     void make_file(Writing& to);
+    [[noreturn]] void fail(const Writing& to, const Error& error) const;
     static void reserve(const os::NewFile& made, std::uint64_t bytes);
     RestartPart move_boxes(Writing& to) const;
     void check_whole(const RestartLayout& layout, const RestartPart& whole) const;

@@ -74,8 +74,24 @@ void RestartState::reserve(const os::NewFile& made, std::uint64_t bytes) {
 void RestartState::make_file(Writing& to) {
     const NextGeneration next = generations_.next();
     to.generation = next.number;
-    to.made.emplace(os::real_system(), next.file, os::NewFileOptions{});
-    reserve(*to.made, to.layout.file_bytes);
+    try {
+        to.made.emplace(os::real_system(), next.file, os::NewFileOptions{});
+        reserve(*to.made, to.layout.file_bytes);
+    } catch (const Error& error) {
+        fail(to, error);
+    }
+}
+
+// With the generation, and the name that the caller gave.
+void RestartState::fail(const Writing& to, const Error& error) const {
+    ErrorInfo info = error.info();
+    if (to.generation != 0) {
+        const bool is_of_field = info.cause.starts_with("field ");
+        info.cause = "generation " + std::to_string(to.generation) + (is_of_field ? ", " : ": ") + info.cause;
+    }
+    info.operation = kWrite;
+    info.file = name_;
+    throw Error(std::move(info));
 }
 
 std::string RestartState::begin(const std::string& part) {
@@ -136,12 +152,8 @@ RestartPart RestartState::move() {
         to.has_moved = true;
         return part;
     } catch (const Error& error) {
-        ErrorInfo info = error.info();
-        info.operation = kWrite;
-        info.file = name_;
-        if (to.generation != 0) info.cause = "generation " + std::to_string(to.generation) + ", " + info.cause;
-        abandon();
-        throw Error(std::move(info));
+        const std::unique_ptr<Writing> ended = std::move(writing_);
+        fail(*ended, error);
     }
 }
 
@@ -190,9 +202,9 @@ RestartFacts RestartState::commit(const RestartPart& whole) {
         write_metadata(to, whole);
         to.file->close();
         to.made->publish(options_.durable);
-    } catch (...) {
-        abandon();
-        throw;
+    } catch (const Error& error) {
+        const std::unique_ptr<Writing> ended = std::move(writing_);
+        fail(*ended, error);
     }
     RestartFacts facts = std::move(to.facts);
     facts.generation = to.generation;

@@ -75,8 +75,8 @@ LAYERS_OF_PYTHON = {
     "formats": ["penstock.formats", "penstock.formats.*"],
     "open": [
         "penstock._open", "penstock.data", "penstock.gpu", "penstock.gpu.*", "penstock.history",
-        "penstock.history.*", "penstock.snapshot", "penstock.snapshot.*", "penstock.torch", "penstock.xarray",
-        "penstock.xarray.*", "penstock.zarr_store",
+        "penstock.history.*", "penstock.restart", "penstock.restart.*", "penstock.snapshot", "penstock.snapshot.*",
+        "penstock.torch", "penstock.xarray", "penstock.xarray.*", "penstock.zarr_store",
     ],
     "flow": ["penstock.flow", "penstock.flow.*"],
     "hmatrix": ["penstock.hmatrix", "penstock.hmatrix.*"],

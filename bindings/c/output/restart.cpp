@@ -85,6 +85,10 @@ int penstock_restart_set_attribute(penstock_restart* restart, const penstock_sna
                    [&] { opened(restart).restart.set_attribute(penstock::c::snapshot_attribute(attribute)); });
 }
 
+int penstock_restart_clear(penstock_restart* restart, penstock_error* error) {
+    return guarded("clear restart", error, [&] { opened(restart).restart.clear(); });
+}
+
 int penstock_restart_use_stream(penstock_restart* restart, void* stream, penstock_error* error) {
     return guarded("use stream", error,
                    [&] { opened(restart).restart.use_stream(reinterpret_cast<std::uintptr_t>(stream)); });

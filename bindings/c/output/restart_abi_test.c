@@ -157,6 +157,9 @@ static void mistakes_are_refused(void) {
     CHECK(penstock_restart_write(restart, &facts, NULL) == PENSTOCK_INVALID_ARGUMENT);
     CHECK(penstock_restart_get_numbers(restart, "step", "int64", &step, 8, NULL) == PENSTOCK_INVALID_ARGUMENT);
     CHECK(penstock_restart_read(restart, NULL, &error) == PENSTOCK_INVALID_ARGUMENT);
+    set_rows(restart, NULL, 0, COUNT);
+    CHECK(penstock_restart_write(restart, NULL, NULL) == PENSTOCK_INVALID_ARGUMENT);
+    CHECK(penstock_restart_clear(restart, NULL) == PENSTOCK_OK);
     set_attributes(restart, 7);
     CHECK(penstock_restart_write(restart, NULL, NULL) == PENSTOCK_OK);
     CHECK(penstock_restart_read(restart, NULL, NULL) == PENSTOCK_OK);

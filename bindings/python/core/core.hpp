@@ -29,6 +29,7 @@ void bind_encode(nb::module_& module);
 void bind_device_cache(nb::module_& module);
 void bind_history(nb::module_& module);
 void bind_snapshot(nb::module_& module);
+void bind_restart(nb::module_& module);
 void bind_dlpack(nb::module_& module);
 void bind_dlpack_export(nb::module_& module);
 

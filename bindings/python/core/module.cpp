@@ -74,6 +74,7 @@ NB_MODULE(_core, module) {
     python::bind_device_cache(module);
     python::bind_history(module);
     python::bind_snapshot(module);
+    python::bind_restart(module);
     python::bind_dlpack(module);
     module.attr("shared_layout") = python::shared_layout();
     module.def("parse_bytes", [](const std::string& text) { return penstock::parse_bytes(text); });

@@ -5,6 +5,7 @@ versions, or of a part of one, is never taken for either."""
 from __future__ import annotations
 
 import functools
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -192,6 +193,35 @@ def append(**layout: Any) -> Callable[[Path, int, bool], None]:
     return write
 
 
+def restart(path: Path, version: int, durable: bool) -> None:
+    """The next generation of a restart, whose files lie in a folder of their own."""
+    if not path.exists():
+        path.mkdir()
+        above = os.open(path.parent, os.O_RDONLY)
+        os.fsync(above)
+        os.close(above)
+    ps.Restart(path / "m", device="host", durable=durable).write({"x": values(version)}, attrs={"version": version})
+
+
+def by_restart(path: Path) -> int:
+    """Every file that has its name is whole, to h5py and to a Restart; the version of the newest."""
+    import h5py
+
+    found = []
+    for one in path.glob("m.?"):
+        with h5py.File(one, "r") as file:
+            version = version_of(file["x"][...])
+            assert file.attrs["version"] == version
+            found.append((int(file["penstock"].attrs["generation"]), version))
+    if not found:
+        return 0
+    x = np.empty(COUNT, "<f4")
+    facts = ps.Restart(path / "m", device="host").read({"x": x})
+    if facts.passed_over or (facts.generation, version_of(x)) != max(found):
+        raise Broken(f"{facts.passed_over}; {facts.generation} of {found}")
+    return version_of(x)
+
+
 CHUNKED: dict[str, Any] = {"chunk_shape": (1, 250)}
 PACKED: dict[str, Any] = {"chunk_shape": (1500,), "compression": "gzip"}
 WRITERS = {
@@ -221,6 +251,7 @@ WRITERS = {
     "nc3-append": Writer("a.nc3", append(), steps_by_netcdf, appends=True),
     "zarr-append": Writer("a.zarr", append(**CHUNKED), steps_by_zarr, appends=True),
     "h5-packed-append": Writer("p.h5", append(**CHUNKED, compression="gzip"), steps_by_h5py, appends=True),
+    "restart": Writer("r.restart", restart, by_restart, appends=True),
     "zarr-packed-append": Writer("p.zarr", append(**CHUNKED, compression="zstd"), steps_by_zarr, appends=True),
 }
 

@@ -1,0 +1,1 @@
+"""What a model needs to go on: a Restart and its facts."""
