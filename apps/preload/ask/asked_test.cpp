@@ -69,8 +69,19 @@ TEST(AtWork, close_and_an_asker_see_each_other_in_every_order) {
     }
 }
 
+TEST(AtWork, close_waits_for_an_asker_that_entered_and_lets_none_in) {
+    AtWork at_work;
+    at_work.begin();
+    ASSERT_TRUE(at_work.enter());
+    at_work.end();
+    EXPECT_TRUE(at_work.busy());
+    EXPECT_FALSE(at_work.enter());
+    at_work.leave();
+    EXPECT_FALSE(at_work.busy());
+}
+
 TEST(AtWork, no_asker_works_for_a_number_after_its_close) {
-    constexpr int kRounds = 3000;
+    constexpr int kRounds = 500;
     AtWork at_work;
     std::atomic<int> number{0};  // 0: closed, and perhaps another file's
     std::atomic<bool> done{false};
