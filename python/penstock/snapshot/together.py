@@ -54,17 +54,17 @@ def _written(
 
 def _agreed(comm: Communicator, name: str, call: Callable[[], _T]) -> tuple[_T, list[Any]]:
     """What the call gave here and on each process. Each raises where one did: its own error, or that of the first."""
-    mine: tuple[Any, str] = (None, "")
+    here: Any = None
     own: BaseException | None = None
     try:
-        mine = (call(), "")
+        here = call()
     except BaseException as error:  # noqa: BLE001 - raised below, when all have heard of it
         own = error
-        mine = (None, str(error) or type(error).__name__)
-    told = comm.allgather((None if isinstance(mine[0], dict) else mine[0], mine[1]))
+    failure = "" if own is None else str(own) or type(own).__name__
+    told = comm.allgather((None if isinstance(here, dict) else here, failure))
     if own is not None:
         raise own
     for process, (_, failure) in enumerate(told):
         if failure:
             raise Error(operation="write snapshot", file=name, cause=f"process {process}: {failure}")
-    return mine[0], [one for one, _ in told]
+    return here, [one for one, _ in told]
