@@ -36,7 +36,7 @@ PACKAGE := $(shell find python/penstock python/penstock_bench bindings apps src 
            pyproject.toml CMakeLists.txt
 
 # Minutes that the package takes to compile anew.
-MINUTES = $$(( (7 + $(JOBS) - 1) / $(JOBS) ))
+MINUTES = $$(( (11 + $(JOBS) - 1) / $(JOBS) ))
 comma   := ,
 FIRST   := $(if $(wildcard $(STAMPS)/package),,yes)
 
