@@ -222,6 +222,7 @@ def cell_order(
     context: Context, grid: tuple[list[int], list[float]], positions: tuple[str, Any], order: Any
 ) -> None: ...
 def snapshot(context: Context, name: FileName, **options: Any) -> Snapshot: ...
+
 class Restart:
     """A field is (name, type, shape, start, count, memory or None, bytes from the memory to its first element). An
     attribute is (type, shape, bytes of numbers or a list of texts), the type of text empty."""
