@@ -31,7 +31,7 @@ def vfd_path(
 ) -> int:
     """Print the variables by which HDF5 1.14 and later moves its bytes through Penstock, for a shell to evaluate.
 
-    Example: eval "$(penstock vfd-path)"
+    Example: penstock vfd-path --config evidence=stderr
     """
     folder = shlex.quote(str(_driver().parent))
     lines = [

@@ -83,10 +83,10 @@ def test_what_is_done_and_how_long_it_takes_is_told_first(tree: Path) -> None:
     done = subprocess.run(["make", "report", "JOBS=2"], cwd=tree, capture_output=True, text=True, check=True)
     first, building, measuring = done.stderr.splitlines()
     assert first == (
-        "make report: installs what is missing, builds the package (about 7 minutes on 2 cores; "
+        "make report: installs what is missing, builds the package (about 6 minutes on 2 cores; "
         "later runs build only what changed), measures in ., and writes report.html"
     )
-    assert building == "building the package: about 7 minutes on 2 cores" and measuring.startswith("measuring: about")
+    assert building == "building the package: about 6 minutes on 2 cores" and measuring.startswith("measuring: about")
     assert "[1/2]" in (tree / "build" / "package.log").read_text()
     again = make(tree, "report", ".", by_environment=False)
     assert again.stderr.startswith("make report: builds what changed, measures in .,")

@@ -17,6 +17,7 @@ from places import ROOT
 PARTS = [
     "tests/hdf5/samples.cpp",
     "src/formats/create/hdf5/*.cpp",
+    "src/formats/create/hdf5/virtual/*.cpp",
     "src/formats/create/check_schema.cpp",
     "src/formats/create/schema.cpp",
     "src/formats/faults.cpp",
