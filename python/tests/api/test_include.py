@@ -138,7 +138,7 @@ def test_a_cpp_program_is_built_by_what_config_prints(tmp_path: Path) -> None:
         *("libpenstock.so", "libpenstock.so.0"),
         *("libpenstock_preload.so", "libpenstock_vfd.so"),
     }
-    assert len(libraries) == 3
+    assert len(libraries) == 4
     places = {"penstock": "lib", "penstock/hmatrix": "../lib", "penstock_bench": "../penstock/lib"}
     for place, library in places.items():
         (module,) = (packages / place).glob("_*.so")
