@@ -18,7 +18,8 @@ STAMPS  := build/stamps
 RESULTS := build/results
 SOAKED  := $(addprefix durable/test_,power_cuts signals_at_steps faults_writing) gpu/test_random history/test_killed \
            $(addsuffix /test_fuzz,hdf5 netcdf zarr)
-PYTEST  := pytest -n auto --dist loadfile --max-worker-restart 0
+# Half of the tests wait for a disk or a process.
+PYTEST   = pytest -n $$(( $(JOBS) + 1 )) --dist loadfile --max-worker-restart 0
 PRESET  ?= host
 JOBS    ?= $(shell nproc)
 # CUDA compiles for the GPUs that are here. Without one it compiles for the oldest, whose code newer ones translate.

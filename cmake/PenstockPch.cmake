@@ -11,7 +11,7 @@ set(PENSTOCK_PCH_HEADERS
 # penstock_precompile(KIND TARGET extra headers...): targets of one kind have the same flags and share one file, which
 # the first of them owns.
 function(penstock_precompile kind target)
-  if(NOT PENSTOCK_PCH OR (PENSTOCK_PCH STREQUAL "TESTS" AND NOT kind STREQUAL "test"))
+  if(NOT PENSTOCK_PCH OR (PENSTOCK_PCH STREQUAL "TESTS" AND NOT kind MATCHES "test$"))
     return()
   endif()
   get_property(owner GLOBAL PROPERTY PENSTOCK_PCH_OWNER_${kind})

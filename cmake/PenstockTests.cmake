@@ -1,4 +1,5 @@
-# penstock_test(NAME sources...): one GoogleTest program, one ctest entry. Does nothing when tests are off.
+# penstock_test(NAME sources...): one GoogleTest program, one ctest entry. Does nothing when tests are off. Where
+# PENSTOCK_TESTS_OPTIMISED is set, the test's own code is optimised as the library is: what it includes is tested in it.
 set(PENSTOCK_TESTS_STATE "off")
 if(PENSTOCK_TESTS)
   find_package(GTest)
@@ -18,10 +19,16 @@ function(penstock_test name)
   add_executable(${name} ${ARGN})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${name} PRIVATE penstock_test_support penstock GTest::gtest GTest::gtest_main)
-  # Lines are enough to find a failed test's place; what tests hold of the library is still optimised as it is.
+  # Lines are enough to find a failed test's place, and most of an assertion's compilation is optimising it.
+  set(kind optimised_test)
+  set(options -g1)
+  if(NOT PENSTOCK_TESTS_OPTIMISED)
+    set(kind test)
+    set(options -g1 -O1)
+  endif()
   target_compile_options(${name} PRIVATE
-    $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:RelWithDebInfo>>:-g1>)
-  penstock_precompile(test ${name} <gtest/gtest.h>)
+    "$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:RelWithDebInfo>>:${options}>")
+  penstock_precompile(${kind} ${name} <gtest/gtest.h>)
   add_test(NAME ${name} COMMAND ${name})
   list(LENGTH ARGN sources)  # ctest -j starts with the largest
   set_tests_properties(${name} PROPERTIES TIMEOUT 240 COST ${sources})

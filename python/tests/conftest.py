@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -51,6 +52,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for cases in products.values():
         for case in beyond_the_sample(cases):
             case.add_marker(pytest.mark.exhaustive)
+
+
+# What begins later is skipped: .ci/run gives the long tests the time that is left.
+ENDS_S = time.monotonic() + float(os.environ.get("PENSTOCK_TEST_SECONDS", "inf"))
+
+
+def pytest_runtest_setup() -> None:
+    if time.monotonic() > ENDS_S:
+        pytest.skip("no time was left (PENSTOCK_TEST_SECONDS)")
 
 
 def beyond_the_sample(cases: list[pytest.Function]) -> list[pytest.Function]:

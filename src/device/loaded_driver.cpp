@@ -16,15 +16,9 @@ namespace penstock {
 namespace {
 
 // Of cuda.h, where these values are part of the driver's stable interface.
-enum class Attribute : unsigned {
-    memory_type = 2,
-    is_managed = 8,
-    device_ordinal = 9,
-    range_start = 11,
-    range_size = 12,
-};
+constexpr unsigned kMemoryType = 2, kIsManaged = 8, kDeviceOrdinal = 9, kRangeStart = 11, kRangeSize = 12;
 constexpr unsigned kOnHost = 1, kOnDevice = 2;
-using GetAttributes = int (*)(unsigned count, const Attribute* attributes, void** values, std::uintptr_t pointer);
+using GetAttributes = int (*)(unsigned count, const unsigned* attributes, void** values, std::uintptr_t pointer);
 
 // Which driver a process has loaded belongs to the process. It is never unloaded once it was found.
 struct LoadedDriver {
@@ -65,8 +59,7 @@ GetAttributes attributes_of_driver() noexcept {
 PointerInfo known_memory(const void* memory) noexcept {
     const GetAttributes ask = attributes_of_driver();
     if (ask == nullptr || memory == nullptr) return {};
-    constexpr std::array kAsked{Attribute::memory_type, Attribute::is_managed, Attribute::device_ordinal,
-                                Attribute::range_start, Attribute::range_size};
+    constexpr std::array kAsked{kMemoryType, kIsManaged, kDeviceOrdinal, kRangeStart, kRangeSize};
     unsigned type = 0, managed = 0;
     int ordinal = -1;
     std::uintptr_t start = 0;

@@ -1,7 +1,11 @@
-"""`make test` runs a sample of a product that is marked `sampled`, in which every value has a case."""
+"""`make test` runs a sample of a product that is marked `sampled`, in which every value has a case. What there is no
+time for is skipped in words."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
@@ -32,3 +36,14 @@ def test_make_runs_each_class() -> None:
     assert all(text.count(f"-m {one} ") == 1 for one in classes)
     recipe = text.partition("test-all: test\n")[2].partition("\n")[0]
     assert "$(MAKE) test-long" in recipe and "$(MAKE) test-exhaustive" in recipe
+
+
+@pytest.mark.parametrize(("seconds", "outcome"), [("0", "1 skipped"), ("600", "1 passed")])
+def test_what_there_is_no_time_for_is_skipped(seconds: str, outcome: str) -> None:
+    one = f"{__file__}::{test_make_runs_each_class.__name__}"
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rs", one],
+        env={**os.environ, "PENSTOCK_TEST_SECONDS": seconds}, cwd=ROOT, capture_output=True, text=True, timeout=240,
+    )  # fmt: skip
+    assert outcome in done.stdout, done.stdout
+    assert ("no time was left" in done.stdout) == (seconds == "0")

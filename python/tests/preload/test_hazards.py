@@ -28,7 +28,7 @@ def test_a_program_cannot_tell_the_library_from_the_kernel(hazard: str, tmp_path
         return
     (row,) = [row for row in json.loads(report.read_text())["files"] if row["name"].endswith("/file")]
     if row["written"]["why"] != rig.IN_MEMORY:
-        assert row["written"]["early_writeback_bytes"] >= 4 << 20  # the library was at work meanwhile
+        assert row["written"]["early_writeback_bytes"] > 0  # the library was at work meanwhile
 
 
 def test_there_are_twelve_hazards_and_more() -> None:
