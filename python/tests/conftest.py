@@ -35,8 +35,9 @@ for number, answer in ((signal.SIGINT, signal.default_int_handler), (signal.SIGH
 # Half of all time: each step of every writer killed or starved, random files, all pages' blocks, long solves.
 LONG = {
     *("api/test_many_files", "api/test_stuck", "durable/test_faults_writing", "durable/test_interrupts"),
-    *("durable/test_power_cuts", "durable/test_signals_at_steps", "hdf5/test_faults", "hdf5/test_fuzz"),
-    *("hdf5/test_kill", "hmatrix/test_command", "native/test_each_write", "netcdf/test_fuzz", "suites/test_hacapk"),
+    *("durable/test_killed", "durable/test_power_cuts", "durable/test_signals_at_steps", "hdf5/test_faults"),
+    *("hdf5/test_fuzz", "hdf5/test_kill", "history/test_killed", "hmatrix/test_command", "hmatrix/test_memory"),
+    *("hmatrix/test_solves", "hmatrix/test_thin", "native/test_each_write", "netcdf/test_fuzz", "suites/test_hacapk"),
     "zarr/test_fuzz",
 }
 
