@@ -19,7 +19,7 @@ function(penstock_test name)
   add_executable(${name} ${ARGN})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${name} PRIVATE penstock_test_support penstock GTest::gtest GTest::gtest_main)
-  # Lines are enough to find a failed test's place, and most of an assertion's compilation is optimising it: with clang's
+  # Lines are enough to find a failed test's place. Most of an assertion's compilation is optimising it: with clang's
   # sanitizers more than half.
   set(kind optimised_test)
   set(options -g1)
