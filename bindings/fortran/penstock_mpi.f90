@@ -5,7 +5,7 @@ module penstock_mpi
   use penstock_history
   use mpi_f08
   implicit none
-  private :: publish_common
+  private :: publish_common, tell
 
 contains
 
@@ -19,6 +19,20 @@ contains
     options%process = int(rank, c_int32_t)
     options%processes = int(ranks, c_int32_t)
   end subroutine
+
+  ! The device for this rank, for penstock_context_options: the ranks of a machine take its GPUs in turn. "host"
+  ! without a GPU.
+  integer(c_int) function penstock_mpi_local_device(comm, name, error) result(code)
+    type(MPI_Comm), intent(in) :: comm
+    type(penstock_text), intent(inout) :: name
+    type(penstock_error), intent(inout), optional :: error
+    type(MPI_Comm) :: machine
+    integer :: rank
+    call MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, machine)
+    call MPI_Comm_rank(machine, rank)
+    call MPI_Comm_free(machine)
+    code = penstock_local_device(int(rank, c_int32_t), name, error)
+  end function
 
   ! Rank 0 makes the file, and the others open it. Refuses definitions that are not the same on all ranks.
   integer(c_int) function penstock_mpi_history_begin(history, comm, error) result(code)
@@ -86,15 +100,24 @@ contains
     integer(c_int64_t), intent(in) :: digest
     type(MPI_Comm), intent(in) :: comm
     type(penstock_error), intent(inout) :: error
+    code = penstock_mpi_alike(digest, 'begin: the ranks define different files; define the same dimensions, '// &
+                              'variables and attributes on each', comm, error)
+  end function
+
+  ! Not for programs. Whether all ranks have one number; the message is an error on all of them where they do not.
+  integer(c_int) function penstock_mpi_alike(number, message, comm, error) result(code)
+    integer(c_int64_t), intent(in) :: number
+    character(len=*), intent(in) :: message
+    type(MPI_Comm), intent(in) :: comm
+    type(penstock_error), intent(inout) :: error
     integer(c_int64_t) :: low, high
-    call MPI_Allreduce(digest, low, 1, MPI_INTEGER8, MPI_MIN, comm)
-    call MPI_Allreduce(digest, high, 1, MPI_INTEGER8, MPI_MAX, comm)
+    call MPI_Allreduce(number, low, 1, MPI_INTEGER8, MPI_MIN, comm)
+    call MPI_Allreduce(number, high, 1, MPI_INTEGER8, MPI_MAX, comm)
     code = penstock_ok
     if (low == high) return
     code = penstock_invalid_argument
     error%code = code
-    call tell(error%message, 'begin: the ranks define different files; define the same dimensions, variables and '// &
-              'attributes on each')
+    call tell(error%message, message)
   end function
 
   ! Not for programs. The first rank that failed gives its code to all, and its message to those that did not fail.
