@@ -119,7 +119,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, -1))
 try:
     d[...] = np.ones(40_000_000, "u1")
 except OSError as failure:
-    print(failure.errno)
+    print(failure.errno, flush=True)
 os._exit(0)
 """
     for config in ("", "large=1GiB"):
@@ -142,7 +142,7 @@ import h5py
 try:
     h5py.File('x.h5', 'r')
 except OSError as failure:
-    print(failure.errno)
+    print(failure.errno, flush=True)
 else:
     print('open')
 '''
