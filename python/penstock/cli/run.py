@@ -41,12 +41,9 @@ def run(
     Example: penstock run --report report.json -- ./model input.nml
     """
     found = programs.check(program[0])
-    wanted = {
-        "LD_PRELOAD": " ".join(filter(None, [str(_library()), os.environ.get("LD_PRELOAD")])),
-        "PENSTOCK_RUN_PROCESS": str(os.getpid()),
+    wanted = surroundings(_new_report(report) if report else "") | {
         "PENSTOCK_RUN_LEAST_BYTES": str(options.size("run", "--least", least)),
         "PENSTOCK_RUN_MATCH": "\n".join(match or []),
-        "PENSTOCK_RUN_REPORT": _new_report(report) if report else "",
         "PENSTOCK_RUN_DURABLE": "1" if durable else "",
     }
     if whole_records:
@@ -57,6 +54,15 @@ def run(
         os.execve(found, program, os.environ | wanted)
     except OSError as failure:
         raise Error(operation="run", file=found, cause=failure.strerror, advice=programs.WITHOUT) from failure
+
+
+def surroundings(report: str) -> dict[str, str]:
+    """What the environment of a program says that is to have the library, besides options. Raises Error."""
+    return {
+        "LD_PRELOAD": " ".join(filter(None, [str(_library()), os.environ.get("LD_PRELOAD")])),
+        "PENSTOCK_RUN_PROCESS": str(os.getpid()),
+        "PENSTOCK_RUN_REPORT": report,
+    }
 
 
 def _library() -> Path:

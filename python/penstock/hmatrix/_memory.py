@@ -3,12 +3,9 @@ other programs keep the rest. And how much the preconditioner of the default met
 
 from __future__ import annotations
 
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
-_MEMORY = Path("/proc/meminfo")
-_GROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")  # of a container; "max" where there is none
+from penstock._files.free_memory import available_bytes
 
 _PAGE = 4096  # what is pinned of a batch takes whole pages
 _PASSING = 8  # batches that there is room for beside pinned tiers, where they are smaller than a third of the memory
@@ -16,7 +13,7 @@ _PASSING = 8  # batches that there is room for beside pinned tiers, where they a
 
 def cache_by_memory(device: dict[str, Any], on_host: bool = False) -> int:
     """Bytes, a page at least. `device`: Context.device."""
-    free = _available() if on_host or device["emulated"] else int(device["free_bytes"])
+    free = available_bytes() if on_host or device["emulated"] else int(device["free_bytes"])
     return max(4096, free // 2)
 
 
@@ -28,15 +25,3 @@ def cache_for_a_tier(found: dict[str, Any]) -> int:
     pinned, batch = found["tier_bytes"][0] + pages, found["largest_batch_bytes"] + _PAGE
     passing = max(batch + _PAGE, min(pinned // 2, _PASSING * batch))
     return min(pinned + passing, sum(found["tier_bytes"]) + pages)
-
-
-def _available() -> int:
-    """Free memory of the host in bytes."""
-    found = 1 << 62
-    with suppress(OSError, ValueError):
-        found = int(_GROUP_LIMIT.read_text())
-    with suppress(OSError, ValueError):
-        for line in _MEMORY.read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                found = min(found, int(line.split()[1]) << 10)
-    return found

@@ -34,6 +34,9 @@ def bench(
     repeats: Annotated[str | None, typer.Option(help="Rounds instead of the suite's.")] = None,
     seconds: Annotated[str | None, typer.Option(help="Time limit instead of the suite's.")] = None,
     peers: Annotated[str, typer.Option(help="Others to measure too: all, none, or names with commas.")] = "all",
+    as_published: Annotated[
+        bool, typer.Option("--as-published", help="As the study measured: nothing made cold or durable (per-process).")
+    ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run whose results are in --out.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="The form for two cores and a small disk.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
@@ -52,7 +55,7 @@ def bench(
         return _list(json, quick)
     place, out = options.place("bench", "--dir", directory), options.place("bench", "--out", results)
     options.device("bench", "--device", device)
-    chosen = _definitions(suite, quick)
+    chosen = [_published(one) for one in _definitions(suite, quick)] if as_published else _definitions(suite, quick)
     named = _peers(peers, chosen)
     limits = (file_bytes, repeats, seconds)
     requests = [Request(_overridden(one, *limits), device, place, out, quick, named, resume) for one in chosen]
@@ -74,6 +77,16 @@ def _definitions(name: str, quick: bool) -> list[Definition]:
         return definitions.in_all(quick)
     with nullcontext() if name.endswith(".toml") else options.usage():  # a file may be missing; a name is wrong
         return [definitions.load(name, quick)]
+
+
+def _published(definition: Definition) -> Definition:
+    """Measured as a study did, of suites that follow one."""
+    mine = definition.settings.get(definition.kind, {})
+    if "as_published" not in mine:
+        cause = f"--as-published: the suite {definition.name} follows no study"
+        raise options.refusal("bench", cause, "use it with per-process")
+    mine["as_published"] = True
+    return definition
 
 
 def _run(request: Request, json: bool) -> dict[str, Any]:

@@ -17,13 +17,14 @@ from penstock_bench.suites.grid import SUITE as GRID
 from penstock_bench.suites.hmatrix import SUITE as HMATRIX
 from penstock_bench.suites.io_size import SUITE as IO_SIZE
 from penstock_bench.suites.multiplicity import SUITE as MULTIPLICITY
+from penstock_bench.suites.per_process import SUITE as PER_PROCESS
 from penstock_bench.suites.simulation import SUITE as SIMULATION
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Rows = list[dict[str, Any]]
-_ALL = (GRID, CORE, CHOICE, FORMATS, DATA, FIRST_TOUCH, IO_SIZE, MULTIPLICITY, GPU_IO, HMATRIX, SIMULATION)
+_ALL = (GRID, CORE, CHOICE, FORMATS, DATA, FIRST_TOUCH, IO_SIZE, MULTIPLICITY, GPU_IO, HMATRIX, SIMULATION, PER_PROCESS)
 SUITES: dict[str, Suite] = {one.name: one for one in _ALL}
 PEERS = frozenset(peer for suite in _ALL for peer in suite.peers)
 FIGURES: dict[str, Drawing] = {one.name: one for suite in _ALL for one in suite.figures}

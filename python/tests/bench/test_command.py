@@ -218,6 +218,7 @@ def test_suites_that_come_with_penstock_load_and_are_listed(penstock: Run) -> No
         "hmatrix",
         "io-size",
         "multiplicity",
+        "per-process",
         "report",
         "simulation",
     ]

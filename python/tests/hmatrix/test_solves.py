@@ -355,16 +355,17 @@ def test_a_mesh_is_cut_finer_without_another_shape(tmp_path: Path) -> None:
 
 
 def test_what_is_not_given_is_chosen_by_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from penstock._files import free_memory
     from penstock.hmatrix import _memory
 
     (tmp_path / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable:    4000 kB\n")
-    monkeypatch.setattr(_memory, "_MEMORY", tmp_path / "meminfo")
-    monkeypatch.setattr(_memory, "_GROUP_LIMIT", tmp_path / "absent")
+    monkeypatch.setattr(free_memory, "_MEMORY", tmp_path / "meminfo")
+    monkeypatch.setattr(free_memory, "_GROUP_LIMIT", tmp_path / "absent")
     emulated, gpu = {"emulated": True, "free_bytes": 5}, {"emulated": False, "free_bytes": 1 << 33}
     assert _memory.cache_by_memory(gpu) == 1 << 32
     assert _memory.cache_by_memory(emulated) == _memory.cache_by_memory(gpu, on_host=True) == 2000 << 10
     (tmp_path / "max").write_text("max\n")
-    monkeypatch.setattr(_memory, "_GROUP_LIMIT", tmp_path / "max")
+    monkeypatch.setattr(free_memory, "_GROUP_LIMIT", tmp_path / "max")
     assert _memory.cache_by_memory(emulated) == 2000 << 10
     (tmp_path / "max").write_text("1048576\n")
     assert _memory.cache_by_memory(emulated) == 1 << 19

@@ -1,0 +1,131 @@
+"""The programs, built on the spot: their sources come with the package, the compilers are the site's.
+
+With mpicc and mpirun the processes are MPI's. Where one of them is not there, or mpirun does not start a program, the
+programs fork them. What must stay true: what is not there is told in words.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from penstock import Error, get_include, get_library_dir
+from penstock_bench.suites.per_process.cases import API, FORTRAN, C
+
+SOURCES = Path(__file__).resolve().parent / "programs"
+LIMIT_S = 120  # of a compiler, and of a program that does nothing
+ENVIRONMENT = {  # more processes than cores, and as root in a container; each MPI heeds its own
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+}
+
+
+@dataclass
+class Toolchain:
+    """Compilers and mpirun. `absent`: what is not here, and why."""
+
+    c: str
+    fortran: str = ""
+    mpirun: str = ""
+    absent: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def started_by(self) -> str:
+        return "mpirun" if self.mpirun else "forked"
+
+    def started(self, processes: int) -> list[str]:
+        """What begins the command of a program."""
+        return [self.mpirun, "-n", str(processes)] if self.mpirun else []
+
+
+def found() -> Toolchain:
+    """Raises Error where there is no compiler of C."""
+    absent: dict[str, str] = {}
+    mpirun = _mpirun(absent)
+    plain = next((one for one in map(shutil.which, ("cc", "gcc", "clang")) if one), None)
+    compiler = shutil.which("mpicc") if mpirun else plain
+    if compiler is None:
+        cause = "there is no C compiler: neither mpicc with mpirun nor cc, gcc or clang"
+        raise Error(code="not_found", operation="bench per-process", cause=cause, advice="install one of them")
+    return Toolchain(compiler, _fortran(bool(mpirun), absent), mpirun, absent)
+
+
+def build(tools: Toolchain, folder: Path) -> dict[str, Path]:
+    """The programs by their way. Raises Error where one of C cannot be built; what else cannot is told as absent."""
+    processes = SOURCES / "ranks" / ("mpi.c" if tools.mpirun else "fork.c")
+    common = ["-O2", f"-I{SOURCES}"]
+    helper = folder / "ranks.o"
+    _compile([tools.c, *common, "-c", str(processes), "-o", str(helper)])
+    rest, threads = [str(SOURCES / "array" / "main.c"), str(helper)], "-lpthread"
+    programs = {C: folder / "array_c"}
+    _compile([tools.c, *common, *rest, str(SOURCES / "array" / "stdio.c"), threads, "-o", str(programs[C])])
+    if tools.fortran:
+        programs[FORTRAN] = folder / "array_fortran"
+        fortran = [str(SOURCES / "array" / "fortran.f90"), str(helper), threads, "-o", str(programs[FORTRAN])]
+        _compile([tools.fortran, "-O2", f"-J{folder}", *fortran])
+    try:
+        library = get_library_dir()
+        flags = [f"-I{get_include()}", f"-L{library}", f"-Wl,-rpath,{library}", "-lpenstock", threads]
+    except Error as error:
+        tools.absent[API] = error.cause
+        return programs
+    programs[API] = folder / "array_penstock"
+    _compile([tools.c, *common, *rest, str(SOURCES / "array" / "penstock.c"), *flags, "-o", str(programs[API])])
+    return programs
+
+
+def _mpirun(absent: dict[str, str]) -> str:
+    """Empty where processes are forked."""
+    starter = shutil.which("mpirun") or shutil.which("mpiexec")
+    missing = [name for name, one in (("mpicc", shutil.which("mpicc")), ("mpirun", starter)) if not one]
+    if missing or starter is None:
+        absent["processes of MPI"] = f"there is no {' and no '.join(missing)}: the programs fork their processes"
+        return ""
+    try:
+        done = _ran([starter, "-n", "1", "true"])
+    except (OSError, subprocess.TimeoutExpired) as error:
+        absent["processes of MPI"] = f"{starter} starts no program ({error}): the programs fork their processes"
+        return ""
+    if done.returncode:
+        words = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[0]
+        absent["processes of MPI"] = f"{starter} starts no program ({words}): the programs fork their processes"
+        return ""
+    return starter
+
+
+def _fortran(with_mpi: bool, absent: dict[str, str]) -> str:
+    """Empty where there is no gfortran: the size of a buffer is told to its runtime."""
+    name = "mpif90" if with_mpi and shutil.which("mpif90") else "gfortran"
+    compiler = shutil.which(name)
+    if with_mpi and name == "gfortran":
+        compiler, name = None, "mpif90"  # its libraries are those of MPI
+    if compiler is None:
+        absent[FORTRAN] = f"there is no {name}"
+        return ""
+    if "GNU Fortran" not in _ran([compiler, "--version"]).stdout:
+        absent[FORTRAN] = f"{name} is not gfortran, and the buffers of other runtimes are not known"
+        return ""
+    return compiler
+
+
+def _compile(command: list[str]) -> None:
+    done = _ran(command)
+    if done.returncode:
+        words = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[0]
+        raise Error(
+            operation="bench per-process",
+            cause=f"{Path(command[0]).name} cannot build a program: {words}",
+            advice="see that it builds C or Fortran by itself",
+        )
+
+
+def _ran(command: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=LIMIT_S, check=False, env=os.environ | ENVIRONMENT
+    )
