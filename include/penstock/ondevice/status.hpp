@@ -18,6 +18,7 @@ enum class Status : int {
     cancelled = -6,
     invalid = -7,
     truncated = -8,
+    failed = -9,
 };
 
 #if !defined(__CUDACC_RTC__)
@@ -34,6 +35,7 @@ inline const char* words(Status status) {
         case Status::cancelled: return "cancelled";
         case Status::invalid: return "the request or its ticket is not valid";
         case Status::truncated: return "the file ended inside the request";
+        case Status::failed: return "the host's function failed";
     }
     return "unknown status";
 }

@@ -1,15 +1,14 @@
 // See service_worker.hpp.
 #include "ondevice/service/service_worker.hpp"
 
-#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <utility>
 
+#include "ondevice/service/naps.hpp"
 #include "os/file/move_all.hpp"
 #include "penstock/error.hpp"
 
@@ -18,18 +17,7 @@ namespace {
 
 constexpr std::size_t kTakenAtOnce = 32;  // requests that a thread takes before it looks for completions
 constexpr std::chrono::microseconds kReapWait{20};
-constexpr std::chrono::microseconds kLongestNap{2000};
-constexpr int kIdleShare = 64;  // a nap lasts the time without work divided by this
 const std::uint64_t kSystemPage = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-
-// Blocks the signal of a write past the process's limit of file sizes: the write fails with EFBIG, and the process
-// lives.
-void answer_file_size_limits() noexcept {
-    sigset_t limits;
-    ::sigemptyset(&limits);
-    ::sigaddset(&limits, SIGXFSZ);
-    ::pthread_sigmask(SIG_BLOCK, &limits, nullptr);
-}
 
 std::uint64_t multiple(std::uint32_t alignment) { return std::max<std::uint32_t>(alignment, 1); }
 
@@ -43,11 +31,6 @@ ServiceWorker::ServiceWorker(ServedArrays& arrays, const ServiceOptions& options
       under_way_(inbox_.slots()),
       counted_(arrays.files()) {
     doubtful_.reserve(kTakenAtOnce);
-}
-
-std::chrono::microseconds ServiceWorker::longest_nap(Clock::duration idle) const noexcept {
-    const auto share = std::chrono::duration_cast<std::chrono::microseconds>(idle / kIdleShare);
-    return std::max(std::chrono::microseconds(options_.sleep_us), std::min(share, kLongestNap));
 }
 
 // Makes the path past the page cache. Requires: the thread that will use it calls, since a path belongs to one thread.
@@ -73,17 +56,13 @@ void ServiceWorker::run(const std::atomic<bool>& stop) {
     answer_file_size_limits();
     make_direct();
     os::GuardedCopies copies;
-    auto worked = Clock::now();
-    auto nap = std::chrono::microseconds(1);
+    Naps naps(options_.spin_us, options_.sleep_us);
     while (!stop.load(std::memory_order_acquire)) {
         const bool took = take_some(copies, stop);
-        if (reap(!took) || took || count_under_way_ != 0) {
-            worked = Clock::now();
-            nap = std::chrono::microseconds(1);
-        } else if (const auto idle = Clock::now() - worked; idle > std::chrono::microseconds(options_.spin_us)) {
-            std::this_thread::sleep_for(nap);
-            nap = std::min(nap * 2, longest_nap(idle));
-        }
+        if (reap(!took) || took || count_under_way_ != 0)
+            naps.worked();
+        else
+            naps.rest();
     }
     while (count_under_way_ != 0) reap(true);
     std::uint32_t slot = 0;

@@ -36,7 +36,6 @@ class ServiceWorker {
     };
     bool take_some(os::GuardedCopies& copies, const std::atomic<bool>& stop);
     bool reap(bool wait);
-    std::chrono::microseconds longest_nap(Clock::duration idle) const noexcept;
     void sort(std::uint32_t slot, const Request& request, bool guarded, std::uint64_t now_ns);
     bool goes_direct(const ServedFile& file, const Request& request) const noexcept;
     void plan_direct(std::uint32_t slot, const Request& request);
