@@ -35,5 +35,16 @@ TEST(Settings, the_environment_says_what_is_asked_for) {
     EXPECT_EQ(settings.first_process, 17);
 }
 
+TEST(Settings, a_program_that_writes_over_its_environment_changes_no_setting) {
+    ::setenv("PENSTOCK_RUN_REPORT", "r.json", 1);
+    ::setenv("PENSTOCK_RUN_MATCH", "*.nc", 1);
+    Settings settings;
+    read_settings(settings);
+    for (const char* name : {"PENSTOCK_RUN_REPORT", "PENSTOCK_RUN_MATCH"}) ::getenv(name)[0] = 'X';
+    EXPECT_STREQ(settings.report, "r.json");
+    EXPECT_TRUE(is_matched(settings, "out.nc"));
+    ::unsetenv("PENSTOCK_RUN_MATCH");
+}
+
 }  // namespace
 }  // namespace preload
