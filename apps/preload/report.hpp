@@ -37,6 +37,7 @@ public:
     void closed(const Descriptor& descriptor);
     void opened() { add(opened_, 1); }
     void missed() { add(missed_, 1); }
+    bool has_missed() const { return value(missed_) != 0; }
     // If a report was asked for. Threads are those of the askers.
     void write(int threads);
     bool is_written() const { return written_.load(std::memory_order_relaxed); }

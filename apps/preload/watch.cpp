@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
 
 #include "preload/gpu/moves.hpp"
 #include "preload/gpu/loaded.hpp"
@@ -16,9 +18,17 @@ namespace {
 void child_begins() { watch.begin_child(); }
 
 __attribute__((constructor)) void library_begins() { watch.begin(); }
-__attribute__((destructor)) void library_ends() { watch.end(); }
+__attribute__((destructor)) void library_ends() {
+    watch.flush_streams();
+    watch.end();
+}
 
-bool writes(int flags) { return (flags & O_ACCMODE) != O_RDONLY; }
+// Unless another thread is in it: that one may wait for a terminal, and the program must end.
+void flush_stream(FILE* stream) {
+    if (stream == nullptr || ::ftrylockfile(stream) != 0) return;
+    ::fflush_unlocked(stream);
+    ::funlockfile(stream);
+}
 
 }  // namespace
 
@@ -46,12 +56,16 @@ void Watch::end() {
 void Watch::opened(int number, const char* name, const void* caller) {
     if (number < 0 || process_ == 0) return;
     kernel::FileFacts facts;
-    if (!kernel::stat(number, facts) || !facts.regular || (facts.flags & O_PATH) != 0) return replaced(number);
-    if (!writes(facts.flags) && facts.bytes < settings_.limits.least_bytes) return replaced(number);
-    if (!is_ours() || !is_matched(settings_, name) || is_of_engine(caller)) return replaced(number);
-    replaced(number);
+    forget(number);
+    if (!kernel::stat(number, facts) || !facts.regular || (facts.flags & O_PATH) != 0) return;
+    if (!kernel::writes(facts) && facts.bytes < settings_.limits.least_bytes) return;
+    if (!is_ours() || !is_matched(settings_, name) || is_of_engine(caller)) return;
     report_.opened();
     if (table_.put(number, name, facts) == nullptr) report_.missed();
+}
+
+void Watch::streamed(int number, void* stream) {
+    if (Descriptor* one = is_ours() ? table_.find(number) : nullptr) one->stream.store(stream);
 }
 
 // Where the kernel says that both stand, the calls of both are one sequence each: what they ask for may be asked twice.
@@ -60,7 +74,7 @@ void Watch::duplicated(int number, int other) {
     const Descriptor* one = table_.find(number);
     kernel::FileFacts facts;
     if (one == nullptr || !is_ours() || !kernel::stat(other, facts)) return;
-    replaced(other);
+    forget(other);
     if (table_.put(other, one->name, facts) == nullptr) report_.missed();
 }
 
@@ -79,14 +93,18 @@ void Watch::moved(Descriptor& descriptor, const Moved& moved) {
 
 Descriptor* Watch::closing(int number, int& error) {
     error = 0;
-    if (table_.find(number) == nullptr || !is_ours()) return nullptr;
-    Descriptor* descriptor = table_.take(number);
+    const bool is_listed = table_.find(number) != nullptr;
+    if (!is_listed && !(settings_.durable && report_.has_missed())) return nullptr;
+    if (!is_ours()) return nullptr;
+    if (!is_listed) error = flush_unlisted(number);
+    Descriptor* descriptor = is_listed ? table_.take(number) : nullptr;
     if (descriptor == nullptr) return nullptr;
     descriptor->at_work.end();
     while (descriptor->at_work.busy()) {  // for one piece at most
         kernel::rest();
     }
-    if (settings_.durable && value(descriptor->of(Direction::write).bytes) != 0) error = kernel::flush(number);
+    // Not only if writes were seen: fprintf, copy_file_range, sendfile and mmap write unseen.
+    if (settings_.durable && descriptor->may_write) error = kernel::flush(number);
     close_engine_files(*descriptor);
     return descriptor;
 }
@@ -106,10 +124,35 @@ void Watch::replaced(int number) {
     closed(closing(number, error));
 }
 
-void Watch::flush_all() {
-    table_.each([&](Descriptor& one) {
-        if (one.at_work.is_open() && value(one.of(Direction::write).bytes) != 0) kernel::flush(one.number);
+void Watch::forget(int number) {
+    if (table_.find(number) != nullptr) replaced(number);
+}
+
+void Watch::flush_streams() {
+    if (!settings_.durable || !is_ours()) return;
+    flush_stream(stdout);
+    table_.each([](Descriptor& one) {
+        if (one.at_work.is_open() && one.may_write) flush_stream(static_cast<FILE*>(one.stream.load()));
     });
+}
+
+void Watch::flush_all() {
+    table_.each([](Descriptor& one) {
+        if (one.at_work.is_open() && one.may_write) kernel::flush(one.number);
+    });
+    const int given = settings_.match == nullptr ? STDERR_FILENO : -1;  // the shell has opened the first three
+    const int last = report_.has_missed() ? kMostNumber - 1 : given;
+    for (int number = 0; number <= last; ++number) {
+        if (table_.find(number) == nullptr) flush_unlisted(number);
+    }
+}
+
+// A file without an entry, because the table is full or because the program was given it. Whether its name matches is
+// not known.
+int Watch::flush_unlisted(int number) {
+    kernel::FileFacts facts;
+    const bool may_write = kernel::stat(number, facts) && facts.regular && kernel::writes(facts);
+    return may_write ? kernel::flush(number) : 0;
 }
 
 }  // namespace preload

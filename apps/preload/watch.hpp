@@ -25,9 +25,13 @@ public:
     void begin();       // at the library's constructor
     void begin_child();  // after a fork
     void end();         // at the end of the process
+    // Before end(), where files are to be durable and the runtime will write out its streams: it does so after this
+    // library's end. Not at _exit(), at which what a stream holds is not written.
+    void flush_streams();
 
     // `number` was opened, whatever it was before, by code at `caller`. `name` as the program gave it.
     void opened(int number, const char* name, const void* caller);
+    void streamed(int number, void* stream);  // the program has a FILE on it
     void duplicated(int number, int other);
     void moved(Descriptor& descriptor, const Moved& moved);
     Descriptor* find(int number) { return table_.find(number); }
@@ -37,12 +41,16 @@ public:
     void closed(Descriptor* descriptor);
     // Another number was put in the place of this one, or it went with others: closing and closed in one.
     void replaced(int number);
-    void flush_all();  // where files are to be durable: those that are still open
 
     Settings& settings() { return settings_; }
     bool is_ours() const { return process_ == kernel::process(); }
 
 private:
+    void forget(int number);  // the kernel has given it to another file: what was known of it is of none
+    // Where files are to be durable: those that are still open.
+    void flush_all();
+    int flush_unlisted(int number);
+
     Settings settings_;
     Table table_;
     Askers askers_;

@@ -87,6 +87,8 @@ bool stat(int fd, FileFacts& facts) {
     return flags >= 0;
 }
 
+bool writes(const FileFacts& facts) { return (facts.flags & O_ACCMODE) != O_RDONLY; }
+
 std::int64_t position(int fd) {
     const SavedErrno saved;
     return ::syscall(SYS_lseek, fd, 0L, SEEK_CUR);

@@ -26,6 +26,8 @@ Descriptor* Table::put(int number, const char* name, const kernel::FileFacts& fa
         one.sequences[0] = Sequence(Direction::read);
         one.sequences[1] = Sequence(Direction::write);
         one.number = number;
+        one.may_write = kernel::writes(facts);
+        one.stream.store(nullptr);
         one.device = facts.device;
         one.inode = facts.inode;
         const std::size_t length = std::strlen(name);

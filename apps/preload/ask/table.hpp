@@ -41,6 +41,8 @@ struct alignas(64) Descriptor {
     Sequence sequences[2]{Sequence(Direction::read), Sequence(Direction::write)};
     Counts counts[2];
     int number = -1;
+    bool may_write = false;              // it was opened to write
+    std::atomic<void*> stream{nullptr};  // libc's FILE on the number, where the program opened one
     std::uint64_t device = 0, inode = 0;
     std::atomic<void*> engine_file[2]{};  // gpu/moves.cpp: the file as the engine knows it, to read and to write
     std::atomic<bool> taken{false};

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "preload/symbols/next.hpp"
@@ -62,6 +63,7 @@ int told(int number, const char* name, const void* caller) {
     PENSTOCK_SHOWN FILE* function(const char* name, const char* mode) {                                 \
         FILE* stream = PENSTOCK_NEXT(function)(name, mode);                                             \
         if (stream != nullptr) watch.opened(::fileno(stream), name, __builtin_return_address(0));       \
+        if (stream != nullptr) watch.streamed(::fileno(stream), stream);                                \
         return stream;                                                                                  \
     }
 #define PENSTOCK_FREOPEN(function)                                                                      \
@@ -69,6 +71,7 @@ int told(int number, const char* name, const void* caller) {
         watch.replaced(::fileno(old));                                                                  \
         FILE* stream = PENSTOCK_NEXT(function)(name, mode, old);                                        \
         if (stream != nullptr && name != nullptr) watch.opened(::fileno(stream), name, __builtin_return_address(0)); \
+        if (stream != nullptr) watch.streamed(::fileno(stream), stream);                                \
         return stream;                                                                                  \
     }
 
@@ -87,6 +90,27 @@ PENSTOCK_FOPEN(fopen64)
 PENSTOCK_FREOPEN(freopen)
 PENSTOCK_FREOPEN(freopen64)
 
+PENSTOCK_SHOWN FILE* fdopen(int number, const char* mode) noexcept {
+    FILE* stream = PENSTOCK_NEXT(fdopen)(number, mode);
+    if (stream != nullptr) watch.streamed(number, stream);
+    return stream;
+}
+
+// ---- New files whose names libc makes up; programs rename them when they are whole ----
+
+#define PENSTOCK_NEW(function, words, ...)                                              \
+    PENSTOCK_SHOWN int function words {                                                 \
+        return told(PENSTOCK_NEXT(function)(__VA_ARGS__), name, __builtin_return_address(0)); \
+    }
+PENSTOCK_NEW(mkstemp, (char* name), name)
+PENSTOCK_NEW(mkstemp64, (char* name), name)
+PENSTOCK_NEW(mkostemp, (char* name, int flags), name, flags)
+PENSTOCK_NEW(mkostemp64, (char* name, int flags), name, flags)
+PENSTOCK_NEW(mkstemps, (char* name, int behind), name, behind)
+PENSTOCK_NEW(mkstemps64, (char* name, int behind), name, behind)
+PENSTOCK_NEW(mkostemps, (char* name, int behind, int flags), name, behind, flags)
+PENSTOCK_NEW(mkostemps64, (char* name, int behind, int flags), name, behind, flags)
+
 // ---- What closes a number ----
 
 PENSTOCK_SHOWN int close(int number) {
@@ -101,11 +125,10 @@ PENSTOCK_SHOWN int close(int number) {
 // What a stream still holds is written before the file is made durable.
 PENSTOCK_SHOWN int fclose(FILE* stream) {
     const int number = ::fileno(stream);
-    const bool known = watch.find(number) != nullptr;
-    const bool flushed = !known || !watch.settings().durable || ::fflush(stream) == 0;
+    const bool flushed = !watch.settings().durable || ::fflush(stream) == 0;
     const int cause = errno;
     int error = 0;
-    preload::Descriptor* descriptor = known ? watch.closing(number, error) : nullptr;
+    preload::Descriptor* descriptor = watch.closing(number, error);
     int result = PENSTOCK_NEXT(fclose)(stream);
     watch.closed(descriptor);
     if (result == 0 && (!flushed || error != 0)) {

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,55 @@ int main(int count, char** words) {
 }
 """
 
+# Ways to write that no function of the library sees, or sees in part.
+UNSEEN = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/sendfile.h>
+#include <unistd.h>
+static char piece[100000];
+static void text(FILE* file) { for (int i = 0; i < 3000; ++i) fprintf(file, "%d\n", i); }
+int main(int count, char** words) {
+    const char *way = words[1], *name = words[2];
+    if (!strcmp(way, "fprintf")) { FILE* file = fopen(name, "w"); text(file); return fclose(file); }
+    if (!strcmp(way, "no fclose")) { FILE* file = fopen(name, "w"); fwrite(piece, 1, sizeof piece, file); text(file); }
+    if (!strcmp(way, "stdout")) { fwrite(piece, 1, sizeof piece, stdout); text(stdout); }
+    if (!strcmp(way, "sendfile")) {
+        int from = memfd_create("from", 0), to = open(name, O_WRONLY | O_CREAT, 0644);
+        if (write(from, piece, sizeof piece) < 0 || lseek(from, 0, SEEK_SET) != 0) return 1;
+        return sendfile(to, from, NULL, sizeof piece) < 0 || close(to);
+    }
+    if (!strcmp(way, "mmap")) {
+        int to = open(name, O_RDWR | O_CREAT, 0644);
+        if (ftruncate(to, sizeof piece) != 0) return 1;
+        memset(mmap(NULL, sizeof piece, PROT_READ | PROT_WRITE, MAP_SHARED, to, 0), 'm', sizeof piece);
+        return close(to);
+    }
+    if (!strcmp(way, "mkstemp")) {
+        char made[4096];
+        snprintf(made, sizeof made, "%s.XXXXXX", name);
+        FILE* file = fdopen(mkstemp(made), "w");
+        text(file);
+        return fclose(file) || rename(made, name);
+    }
+    if (!strcmp(way, "many files")) {
+        struct rlimit limit;
+        getrlimit(RLIMIT_NOFILE, &limit);
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+        for (int i = 0; i < 520; ++i) if (open(words[3], O_RDWR | O_CREAT, 0644) < 0) return 1;
+        int to = open(name, O_WRONLY | O_CREAT, 0644);
+        return write(to, piece, sizeof piece) < 0 || close(to);
+    }
+    return 0;
+}
+"""
+
 
 @pytest.mark.parametrize("operation", ["write", "fsync"])
 @pytest.mark.parametrize("cause", [errno.EIO, errno.ENOSPC])
@@ -85,6 +135,38 @@ def test_durable_holds_for_a_program_that_ends_without_closing(tmp_path: Path) -
         with faulty_fs(tmp_path) as fs:
             rig.plain(program, fs.path / "file", env=rig.preloaded(PENSTOCK_RUN_DURABLE="1"))
             assert fs.counts()["fsync"] == 1
+
+
+WAYS = ["fprintf", "no fclose", "stdout", "sendfile", "mmap", "mkstemp", "many files"]
+
+
+def test_durable_holds_for_bytes_that_were_written_unseen(tmp_path: Path) -> None:
+    program = rig.compiled(".c", UNSEEN)
+    environment = rig.preloaded(PENSTOCK_RUN_DURABLE="1")
+    with faulty_fs(tmp_path) as fs:
+        for way in WAYS:
+            with fs.logged() as steps, (fs.path / f"{way} out").open("wb") as out:
+                words = [program, way, fs.path / way, tmp_path / "other"]
+                subprocess.run(words, env=environment, stdout=out, check=True, timeout=60)
+            done = [step.operation for step in steps if Path(step.name).name.startswith(way)]
+            assert "write" in done, way
+            assert "fsync" in done[len(done) - done[::-1].index("write") :], (way, done)
+
+
+def test_what_a_child_leaves_in_a_stream_is_not_written_at_its_exit(tmp_path: Path) -> None:
+    text = r"""
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+    fputs("once ", stdout);
+    if (fork() == 0) _exit(0);
+    wait(NULL);
+    return 0;
+}
+"""
+    done = rig.plain(rig.compiled(".c", text), env=rig.preloaded(PENSTOCK_RUN_DURABLE="1"))
+    assert done.out == "once "
 
 
 def test_other_files_than_those_that_match_are_left_alone(tmp_path: Path) -> None:
