@@ -138,8 +138,10 @@ void Mover::move_all(bool write, std::span<const Piece> pieces, const Place& pla
     for (const Piece& piece : pieces) move(write, piece, place);
 }
 
-// False where host memory has to go by system calls.
+// False where host memory goes by system calls: where it has to, and where it is written, because a program that asks
+// for nothing else expects its writes in the page cache, at that speed.
 bool Mover::transferred(bool write, std::span<const Piece> pieces, const Place& place) {
+    if (write && settings_.path == "auto" && !by_device(place, total_of(pieces))) return false;
     try {
         handle_of(engine_of(place));
     } catch (const Fault& fault) {

@@ -1,0 +1,163 @@
+"""What h5py costs with Penstock's driver and without: python hdf5_driver_cost.py [MiB] [repeats] [folder]
+
+Prints medians of repeats, in which the two take turns, each in a new process. Files are in the page cache, and all
+bytes are compared. With CuPy and a GPU there are rows of its memory too: without the driver h5py reads into memory of
+the host, from which CuPy copies.
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+PIECE = 16384  # elements of 4 bytes: 64 KiB
+PIECES = 200
+TABLE = (200_000, 4)
+
+
+def main(mebibytes: float, repeats: int, folder: Path) -> None:
+    file = folder / "x.h5"
+    make(file, max(PIECE, int(mebibytes * 2**20) // 4))
+    ask = [sys.executable, "-m", "penstock", "vfd-path"]
+    variables = subprocess.run(ask, capture_output=True, text=True, check=True).stdout
+    taken: dict[str, dict[str, list[float]]] = {"without": {}, "with": {}}
+    for _ in range(repeats):
+        for way, of_way in taken.items():
+            for name, seconds in measured(file, variables if way == "with" else ""):
+                of_way.setdefault(name, []).append(seconds)
+    print(f"{'':28} {'without, ms':>12} {'with, ms':>12} {'times':>7}")
+    for name, times in taken["without"].items():
+        without, with_it = (statistics.median(one) * 1e3 for one in (times, taken["with"][name]))
+        print(f"{name:28} {without:12.2f} {with_it:12.2f} {with_it / without:7.2f}")
+
+
+def make(file: Path, elements: int) -> None:
+    chance = np.random.default_rng(0)
+    with h5py.File(file, "w") as target:
+        values = chance.random(elements, dtype="f4")
+        target["whole"] = values
+        target["written"] = values
+        target.create_dataset("chunks", data=values, chunks=(min(elements, 1 << 18),))
+        target["table"] = chance.random(TABLE, dtype="f4")
+
+
+def measured(file: Path, variables: str) -> Iterator[tuple[str, float]]:
+    """The rows of one process, whose environment a shell sets."""
+    command = [sys.executable, __file__, "--process", str(file)]
+    script = f'{variables}\nexec "$@"'
+    done = subprocess.run(["sh", "-c", script, "sh", *command], stdout=subprocess.PIPE, text=True, check=True)
+    yield from json.loads(done.stdout).items()
+
+
+def process(name: str) -> None:
+    with h5py.File(name, "r+") as file:
+        rows = dict(timed_rows(file, "host", HostMemory()))
+        gpu = GpuMemory.of_this_machine(bool(os.environ.get("HDF5_DRIVER")))
+        if gpu is not None:
+            rows |= timed_rows(file, "GPU", gpu)
+    print(json.dumps(rows))
+
+
+class HostMemory:
+    """Of NumPy."""
+
+    def empty(self, shape: tuple[int, ...]) -> Any:
+        return np.zeros(shape, "f4")
+
+    def read(self, dataset: h5py.Dataset, array: Any, part: Any) -> None:
+        dataset.read_direct(array, part)
+
+    def write(self, dataset: h5py.Dataset, array: Any) -> None:
+        dataset.write_direct(array)
+
+    def to_host(self, array: Any) -> np.ndarray:
+        return np.asarray(array)
+
+
+class GpuMemory:
+    """Of CuPy."""
+
+    def __init__(self, cupy: Any, driver: bool) -> None:
+        self.cupy, self.driver = cupy, driver
+
+    @staticmethod
+    def of_this_machine(driver: bool) -> "GpuMemory | None":
+        try:
+            import cupy
+
+            return GpuMemory(cupy, driver) if cupy.cuda.runtime.getDeviceCount() else None
+        except Exception:  # no CuPy, no driver of CUDA, no GPU: each has its own
+            return None
+
+    def empty(self, shape: tuple[int, ...]) -> Any:
+        return self.cupy.zeros(shape, "f4")
+
+    def read(self, dataset: h5py.Dataset, array: Any, part: Any) -> None:
+        if not self.driver:
+            array.set(dataset[part])
+            return
+        from penstock.gpu.hdf5_view import hdf5_view
+
+        dataset.read_direct(hdf5_view(array, dataset), part)
+
+    def write(self, dataset: h5py.Dataset, array: Any) -> None:
+        if not self.driver:
+            dataset.write_direct(array.get())
+            return
+        from penstock.gpu.hdf5_view import hdf5_view
+
+        dataset.write_direct(hdf5_view(array, dataset))
+
+    def to_host(self, array: Any) -> np.ndarray:
+        return array.get()
+
+
+def timed_rows(file: h5py.File, place: str, memory: Any) -> Iterator[tuple[str, float]]:
+    whole, table = file["whole"][...], file["table"][...]
+    cases: list[tuple[str, str, Any, np.ndarray]] = [
+        ("all, contiguous", "whole", np.s_[:], whole),
+        ("all, in chunks", "chunks", np.s_[:], whole),
+        ("three of four columns", "table", np.s_[:, :3], table[:, :3]),
+    ]
+    for name, dataset, part, expected in cases:
+        array = memory.empty(expected.shape)
+        memory.read(file[dataset], array, part)  # the first has the page faults
+        yield f"{name}, {place}", seconds(lambda d=dataset, p=part, a=array: memory.read(file[d], a, p))
+        assert np.array_equal(memory.to_host(array), expected), name
+    array, pieces = memory.empty((PIECE,)), [np.s_[at : at + PIECE] for at in starts(len(whole))]
+    dataset = file["whole"]
+    taken = seconds(lambda: [memory.read(dataset, array, piece) for piece in pieces])
+    yield f"{len(pieces)} of 64 KiB, {place}", taken
+    assert np.array_equal(memory.to_host(array), whole[pieces[-1]])
+    source = memory.empty(whole.shape)
+    source[...] = memory.cupy.asarray(whole) if place == "GPU" else whole
+    yield f"all written, {place}", seconds(lambda: (memory.write(file["written"], source), file.flush()))
+    assert np.array_equal(file["written"][...], whole)
+
+
+def starts(elements: int) -> list[int]:
+    return [number * PIECE % (elements - PIECE + 1) for number in range(PIECES)]
+
+
+def seconds(call: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    call()
+    return time.perf_counter() - began
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--process"]:
+        process(sys.argv[2])
+    else:
+        size, count = float((sys.argv[1:] or ["128"])[0]), int((sys.argv[2:] or ["5"])[0])
+        with tempfile.TemporaryDirectory(dir=(sys.argv[3:] or [None])[0]) as made:
+            main(size, count, Path(made))
