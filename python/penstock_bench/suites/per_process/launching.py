@@ -81,7 +81,7 @@ def run(programs: Programs, case: Case, folder: Path, seed: int, sync: bool) -> 
         given |= surroundings(report=str(programs.reports / "report")) | {"PENSTOCK_RUN_PROCESS": "1"}  # no process
     command = [*programs.tools.started(case.processes), "env", *(f"{name}={value}" for name, value in given.items())]
     try:
-        text = output([*command, str(programs.built[kind]), *words], programs.limit_s)
+        text = output([*command, str(programs.built[kind]), *words], programs.limit_s, programs.reports.parent)
         reports = [json.loads(path.read_text()) for path in sorted(programs.reports.iterdir())]
     finally:
         for path in programs.reports.iterdir():
@@ -99,8 +99,11 @@ def parsed(text: str, processes: int) -> Told:
     return Told(between, own, opened, synced, closed, [int(one) for one in wrong], lines[0][NUMBERS])
 
 
-def output(command: list[str], limit_s: float) -> str:
-    """What a command with all its processes prints. They are a session of their own, and end with this call."""
+def output(command: list[str], limit_s: float, scratch: Path) -> str:
+    """What a command with all its processes prints. They are a session of their own, and end with this call.
+
+    What mpirun keeps for them is in `scratch`, which goes with the run: a killed mpirun leaves it behind.
+    """
     try:
         running = subprocess.Popen(
             command,
@@ -108,7 +111,7 @@ def output(command: list[str], limit_s: float) -> str:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env=os.environ | ENVIRONMENT,
+            env=os.environ | ENVIRONMENT | {"TMPDIR": str(scratch)},
             start_new_session=True,
         )
     except OSError as error:

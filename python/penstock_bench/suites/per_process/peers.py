@@ -140,7 +140,9 @@ def _made_cold(bench: PeerRun, case: Case) -> str:
 
 
 def _run(bench: PeerRun, case: Case, command: list[str]) -> str:
-    return output([*bench.programs.tools.started(case.processes), *command], bench.programs.limit_s)
+    return output(
+        [*bench.programs.tools.started(case.processes), *command], bench.programs.limit_s, bench.programs.reports.parent
+    )
 
 
 def _sample(case: Case, bytes: int, seconds: float, cache: str) -> Sample:
