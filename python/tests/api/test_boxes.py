@@ -250,7 +250,7 @@ def test_a_table_of_ranges_is_one_transfer(context: _core.Context, files: list[_
         transfer = _core.start_table(context, "read", files, buffer, table, path="buffered")
         best = min(best, time.perf_counter() - start)
         transfer.result().or_throw()
-    assert best < 0.05, f"{best * 1e3:.1f} ms to start 10 000 ranges"  # 3 ms on a quiet core
+    assert best < 0.25, f"{best * 1e3:.1f} ms to start 10 000 ranges"  # 3 on a quiet core, 54 sanitized on a busy one
     _core.start_table(context, "write", files, buffer, table_of([2, 10, 0, 100])).result().or_throw()
     assert (tmp_path / "2").read_bytes()[10:110] == expected[:100]
 
