@@ -43,6 +43,21 @@ private:
     Item* data_;
 };
 
+// The bytes of the character of UTF-8 that begins here; 0: none does.
+int text_length(const char* text) {
+    const auto byte = [text](int at) { return static_cast<unsigned char>(text[at]); };
+    const unsigned char first = byte(0);
+    if (first < 0x80) return 1;
+    const int length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+    if (first < 0xc2 || first > 0xf4) return 0;
+    for (int at = 1; at < length; ++at) {
+        if ((byte(at) & 0xc0) != 0x80) return 0;
+    }
+    const bool is_longer = (first == 0xe0 && byte(1) < 0xa0) || (first == 0xf0 && byte(1) < 0x90);
+    const bool is_beyond = (first == 0xed && byte(1) >= 0xa0) || (first == 0xf4 && byte(1) >= 0x90);
+    return is_longer || is_beyond ? 0 : length;
+}
+
 }  // namespace
 
 class JsonText {
@@ -57,14 +72,16 @@ public:
         va_end(values);
         if (wrote > 0) used_ += std::min<std::uint64_t>(static_cast<std::uint64_t>(wrote), kTextBytes - used_ - 1);
     }
-    // Bytes that are no text stay what they are: names of files are bytes.
+    // Names of files are bytes. Those that are no UTF-8 are told as Python names them, by U+DC80 to U+DCFF.
     void put_quoted(const char* name) {
         put("\"");
-        for (; *name != '\0'; ++name) {
+        for (int length = 1; *name != '\0'; name += length) {
             const auto byte = static_cast<unsigned char>(*name);
+            length = text_length(name);
             if (byte == '"' || byte == '\\') put("\\%c", byte);
+            else if (length == 0) put("\\udc%02x", byte), length = 1;
             else if (byte < 0x20) put("\\u%04x", byte);
-            else put("%c", byte);
+            else put("%.*s", length, name);
         }
         put("\"");
     }

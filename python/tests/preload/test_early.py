@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from c_abi import preload_rig as rig
+from command import PENSTOCK
 from faulty_fs import faulty_fs
 
 # Reads half of 64 MiB in records as gfortran does, back and forth, then waits until a page further on is in the page
@@ -107,6 +110,16 @@ def test_files_in_memory_are_left_alone(tmp_path: Path) -> None:
     finally:
         file.unlink(missing_ok=True)
     assert row(report)["written"] == {"bytes": 24 << 20, "early_writeback_bytes": 0, "why": rig.IN_MEMORY}
+
+
+def test_names_of_any_bytes_are_told_in_a_report_that_is_json(tmp_path: Path) -> None:
+    names = [b"\xff", "\u00fc \u20ac \U0001f600".encode(), b"\xc3", b"\xed\xa0\x80", b"\xe0\x80\x80", b'"\\\n']
+    text = "import os, sys\nfor name in sys.argv[2:]: open(name, 'wb', 0).write(bytes(1 << 20))"
+    paths = [os.fsdecode(bytes(tmp_path) + b"/" + name) for name in names]
+    report = tmp_path / "report"
+    words = [*PENSTOCK, "run", "--report", report, "--least", "1MiB", "--", sys.executable, "-c", text, "", *paths]
+    subprocess.run(words, check=True, timeout=rig.LIMIT_S)
+    assert [row["name"] for row in json.loads(report.read_bytes())["files"]] == paths
 
 
 def test_processes_have_reports_of_their_own(tmp_path: Path) -> None:
