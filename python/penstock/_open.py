@@ -18,7 +18,7 @@ from penstock import _api
 from penstock._api import Context, FileName, Outcome
 from penstock._arrays.array import Array
 from penstock._error import Error
-from penstock._files.file_name import file_name
+from penstock._files.file_name import file_name, is_set
 from penstock._options import TransferOptions, meant
 from penstock._shared import shared_context
 
@@ -59,7 +59,7 @@ def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a cho
     """Opens an HDF5, netCDF, NPY, safetensors or Zarr file, or, with `dtype` and `shape`, a raw one.
 
     Args:
-        name: the file, or the folder of a Zarr store.
+        name: the file, or the folder of a Zarr store; "history.pe######.nc" stands for the files of all processes.
         mode: there is none; what others call "r+" is write=True, and "w" is create().
         write: also for appending and for writing into existing datasets, in place.
         device: where arrays are read to: "auto" (a GPU when there is one), "host", "cuda:0", ...
@@ -91,6 +91,8 @@ def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a cho
     writer = None
     if write:
         container.close()
+        if is_set(name):
+            raise TypeError(f"{name} stands for files of several processes: open the one that is to be changed")
         writer = registry.function(kind, "writer", name)(name, append=True, **options)
 
     def reopen() -> Any:
@@ -163,6 +165,10 @@ def _reader(name: str, format: str | None, options: Mapping[str, Any]) -> tuple[
     """The format, and its container of the file."""
     from penstock.formats import registry
 
+    if is_set(name):
+        from penstock.formats.divided.process_files import set_of
+
+        return set_of(name, lambda file: _reader(file, format, options))
     named = registry.by_name(format) if format is not None else registry.by_suffix(name)
     if "dtype" in options and named is not registry.TOLD:
         if format is not None:

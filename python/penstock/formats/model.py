@@ -150,6 +150,15 @@ class FilePart(NamedTuple):
     shape: Shape
 
 
+class Share(NamedTuple):
+    """A part of a dataset that several files have: a dataset of its own, whose name `table` and `decode` know; the box
+    of it that counts, and the element of the whole where that begins."""
+
+    info: DatasetInfo
+    box: Box
+    origin: Shape
+
+
 class Container(ABC):
     """A file of one format, opened for reading its metadata. Not safe for threads; its owner serialises.
 
@@ -212,6 +221,10 @@ class Container(ABC):
     def part(self, name: str, box: Box) -> FilePart | None:
         """The one file that holds all elements of the box, as they are read; whether it is there is not asked. None:
         `table` tells more."""
+        return None
+
+    def shares(self, name: str, box: Box) -> Sequence[Share] | None:
+        """Parts that meet the box, where a dataset is divided over files. None: `table` knows the dataset."""
         return None
 
     def lookup(self, name: str) -> ChunkLookup | None:

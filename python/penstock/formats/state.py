@@ -28,7 +28,7 @@ from penstock.formats.reading.execution import Execution, Job
 from penstock.formats.reading.mover import Mover
 from penstock.formats.reading.plan import stored_extents
 from penstock.formats.reading.record import Record
-from penstock.formats.reading.request import Request, read_job, table_of, user_shape
+from penstock.formats.reading.request import Request, parts_of, read_job, user_shape
 from penstock.formats.reading.source import MetadataSource, Opened
 from penstock.formats.reading.target import Target, stream_handle
 from penstock.formats.writing import appended, check_kind, value_of, way_of, write_job
@@ -123,7 +123,8 @@ class FileState:
         if wanted.info.dtype.host_only:
             return []
         with self._source.metadata() as source:
-            return stored_extents(wanted.info, wanted.stored, table_of(source, wanted))
+            parts = parts_of(source, wanted)
+        return [extent for part in parts for extent in stored_extents(part.info, part.selection, part.table)]
 
     # -- reading
 

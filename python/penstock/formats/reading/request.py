@@ -15,6 +15,7 @@ from penstock import _core
 from penstock._arrays.array import Array, c_strides
 from penstock._arrays.selection import Selection, select
 from penstock._error import Error
+from penstock.formats.divided.shares import taken
 from penstock.formats.faults import no_memory
 from penstock.formats.model import ChunkTable, Container, DatasetInfo, Extent
 from penstock.formats.reading import picked
@@ -65,11 +66,32 @@ def request(info: DatasetInfo, index: Any = ..., out: Any = None) -> Request:
     return Request(info, Selection.all_of(shape) if index is ... else select(shape, index), out)
 
 
-def table_of(source: Container, wanted: Request) -> ChunkTable | None:
-    """Chunks of the selection; None when there is nothing in it."""
+class Portion(NamedTuple):
+    """What a request takes of one dataset: all of it, or of a part of one that is divided over files."""
+
+    info: DatasetInfo
+    selection: Selection  # as stored
+    at: tuple[int, ...]  # of its first element in the selection of the whole
+    table: ChunkTable
+
+    def wanted(self, whole: Wanted) -> Wanted:
+        """Where it goes, in the memory of the whole."""
+        base = whole.base + sum(at * stride for at, stride in zip(self.at, whole.strides, strict=True))
+        return Wanted(self.info, self.selection, whole.target, base, whole.strides)
+
+
+def parts_of(source: Container, wanted: Request) -> list[Portion]:
+    """With the chunks of each; none when nothing is selected."""
+    info, selection = wanted.info, wanted.stored
     if not wanted.selection.size:
-        return None
-    return picked.table_of(wanted.info, wanted.stored, lambda box: source.table(wanted.info.name, box))
+        return []
+    shares = source.shares(info.name, selection.box)
+    found = [(info, selection, (0,) * info.ndim)] if shares is None else taken(selection, shares)
+    return [Portion(*one, _table_of(source, one[0], one[1])) for one in found]
+
+
+def _table_of(source: Container, info: DatasetInfo, selection: Selection) -> ChunkTable:
+    return picked.table_of(info, selection, lambda box: source.table(info.name, box))
 
 
 def read_job(
@@ -77,20 +99,21 @@ def read_job(
 ) -> tuple[Job, list[Any]]:
     """The job that reads all of the requests, and what its caller gets of each when it is done; memory for those
     without `out` is allocated here."""
-    tables = [table_of(container, one) for one in requests]
-    wish = Wish(decode, sum(int(table.encoded.sum()) for table in tables if table is not None))
+    parts = [parts_of(container, one) for one in requests]
+    wish = Wish(decode, sum(int(part.table.encoded.sum()) for found in parts for part in found))
     gaps = [
-        f"{one.info.name}: reads as fill values in part: {cause}"
-        for one, table in zip(requests, tables, strict=True)
-        for cause in (table.missing if table is not None else ())
+        f"{part.info.name}: reads as fill values in part: {cause}"
+        for found in parts
+        for part in found
+        for cause in part.table.missing
     ]
-    choices = [_choice(mover, one.info, table, wish) for one, table in zip(requests, tables, strict=True)]
+    stored = [[(part, _choice(mover, part.info, part.table, wish)) for part in found] for found in parts]
     outs = {
         number: checked_out(one, stream, mover.device) for number, one in enumerate(requests) if one.out is not None
     }
     check_apart([(requests[number].info.name, target) for number, target in outs.items()])
     fresh = [number for number, one in enumerate(requests) if one.out is None]
-    places, size = arrange([_stored(requests[number], tables[number]) for number in fresh])
+    places, size = arrange([_stored(requests[number], parts[number]) for number in fresh])
     plan, targets, results = BatchPlan(gaps=gaps), [], [one.out for one in requests]
     plan.part_bytes = min(plan.part_bytes, container.part_bytes or plan.part_bytes)
     if fresh:
@@ -101,10 +124,10 @@ def read_job(
         for number, place in zip(fresh, places, strict=True):
             one = requests[number]
             results[number] = _array(one, buffer, place)
-            _add(plan, one, (tables[number], choices[number]), place)
+            _add(plan, one, stored[number], place)
     for number, target in outs.items():
         one = requests[number]
-        plan.add(wanted_at(one, target, len(targets)), tables[number], choices[number])
+        _add_parts(plan, wanted_at(one, target, len(targets)), stored[number])
         targets.append(target)
     return Job(plan, targets, stream=ordered_after(stream, len(fresh) < len(requests))), results
 
@@ -114,22 +137,27 @@ def ordered_after(stream: int | None, foreign: bool) -> int | None:
     return 0 if stream is None and foreign else stream
 
 
-def _choice(mover: Mover, info: DatasetInfo, table: ChunkTable | None, wish: Wish) -> Choice:
+def _choice(mover: Mover, info: DatasetInfo, table: ChunkTable, wish: Wish) -> Choice:
     """What decodes. On the emulated device that is the host, without a note, unless the caller brought a decoder."""
-    if table is None or not table.encoded.any():
+    if not table.encoded.any():
         return ON_HOST
     on_host = wish.decode == "auto" and mover.emulated and mover.decoder is None
     choice = ON_HOST if on_host else choose(info, table, wish, mover.device_decoder())
     return with_cores(info, table, choice, mover.pipeline(info))
 
 
-def _add(plan: BatchPlan, one: Request, stored: tuple[ChunkTable | None, Choice], place: int) -> None:
-    table, choice = stored
+def _add(plan: BatchPlan, one: Request, stored: Sequence[tuple[Portion, Choice]], place: int) -> None:
+    table = stored[0][0].table if len(stored) == 1 and stored[0][0].info is one.info else None
     if table is not None and is_one_range(one, table):
         plan.add_line(one.info, table, 0, place)
     else:
         strides = c_strides(one.stored.counts, one.info.dtype.itemsize)
-        plan.add(Wanted(one.info, one.stored, 0, place, strides), table, choice)
+        _add_parts(plan, Wanted(one.info, one.stored, 0, place, strides), stored)
+
+
+def _add_parts(plan: BatchPlan, whole: Wanted, stored: Sequence[tuple[Portion, Choice]]) -> None:
+    for part, choice in stored:
+        plan.add(part.wanted(whole), part.table, choice)
 
 
 def is_one_range(one: Request, table: ChunkTable) -> bool:
@@ -142,9 +170,10 @@ def is_one_range(one: Request, table: ChunkTable) -> bool:
     return selection.counts == user_shape(info) and all(step > 0 for step in selection.steps)
 
 
-def _stored(one: Request, table: ChunkTable | None) -> tuple[Extent, int]:
+def _stored(one: Request, parts: Sequence[Portion]) -> tuple[Extent, int]:
     """Where it lies, in no file ("") unless it is one range of one; and the alignment that its type needs."""
     word = one.info.dtype.word_bytes if one.info.dtype.kind != "V" else 16
+    table = parts[0].table if len(parts) == 1 and parts[0].info is one.info else None
     if table is None or not is_one_range(one, table):
         return Extent("", 0, one.bytes), word
     return Extent(table.files[int(table.file_index[0])], int(table.offset_bytes[0]), one.bytes), word

@@ -1,0 +1,1 @@
+"""Datasets of which several files have parts, as one."""
