@@ -73,7 +73,7 @@ def build(tools: Toolchain, folder: Path) -> dict[str, Path]:
         library = get_library_dir()
         flags = [f"-I{get_include()}", f"-L{library}", f"-Wl,-rpath,{library}", "-lpenstock", threads]
     except Error as error:
-        tools.absent[API] = error.cause
+        tools.absent[API] = f"{error.operation}: {error.cause}"
         return programs
     programs[API] = folder / "array_penstock"
     _compile([tools.c, *common, *rest, str(SOURCES / "array" / "penstock.c"), *flags, "-o", str(programs[API])])
