@@ -19,6 +19,7 @@ from penstock._files.file_name import file_name
 from penstock._files.open_files import with_room
 from penstock._shared import shared_context
 from penstock.formats.loading import UnreadableWarning
+from penstock.formats.reading.target import target_of
 from penstock.restart.together import Alone, Together
 from penstock.restart.values import attribute_of, attribute_value, field_of
 
@@ -167,7 +168,7 @@ class Restart:
         if not any(own.each(lambda: _is_found(self._raw))) and not self.find():
             cause, advice = "there is no generation", "call find first, and begin from the start where it says so"
             raise Error(operation="read restart", file=self.name, cause=cause, advice=advice)
-        parts = own.each_own(lambda: _parts_of(fields, boxes))
+        parts = own.each_own(lambda: _parts_of(_to_be_filled(fields), boxes))
         while True:
             found = own.each(lambda: self._raw.read_found(parts))
             faults = [fault for fault, _ in found if fault]
@@ -191,6 +192,14 @@ def _parts_of(fields: Mapping[str, Any], boxes: Boxes | None) -> list[Any]:
     if unknown := set(boxes or ()) - set(fields):
         raise ValueError(f"boxes= names {', '.join(sorted(unknown))}, which are no fields")
     return [field_of(name, array, (boxes or {}).get(name)) for name, array in fields.items()]
+
+
+def _to_be_filled(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The same fields. ValueError: one has no memory, as a number of NumPy has none, or none that may be written."""
+    for name, array in fields.items():
+        if target_of(array).readonly:
+            raise ValueError(f"field {name!r} is read-only; give an array that can be written")
+    return fields
 
 
 def _is_found(raw: _core.Restart) -> bool:

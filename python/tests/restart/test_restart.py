@@ -115,6 +115,10 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
         restart.read({"x": x[0]})
     with pytest.raises(ps.Error, match="no field 'y' in generation 1"):
         restart.read({"y": x})
+    for constant in (np.frombuffer(bytes(x.nbytes)).reshape(x.shape), np.broadcast_to(0.0, x.shape), np.float64(0)):
+        with pytest.raises(ValueError, match="'x' is read-only"):
+            restart.read({"x": constant})
+        assert not np.any(constant)
 
 
 class Threads:
