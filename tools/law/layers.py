@@ -50,6 +50,7 @@ PUBLIC = {
     "path": "path",
     "context": "context",
     "device_cache": "context",
+    "device_calls": "context",
     "survey": "context",
     "history": "history",
     "snapshot": "snapshot",
