@@ -27,6 +27,7 @@ void bind_boxes(nb::module_& module);
 void bind_decode(nb::module_& module);
 void bind_encode(nb::module_& module);
 void bind_device_cache(nb::module_& module);
+void bind_device_calls(nb::module_& module);
 void bind_history(nb::module_& module);
 void bind_snapshot(nb::module_& module);
 void bind_restart(nb::module_& module);

@@ -72,6 +72,7 @@ NB_MODULE(_core, module) {
     python::bind_decode(module);
     python::bind_encode(module);
     python::bind_device_cache(module);
+    python::bind_device_calls(module);
     python::bind_history(module);
     python::bind_snapshot(module);
     python::bind_restart(module);

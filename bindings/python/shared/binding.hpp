@@ -2,7 +2,8 @@
 // from keywords. Each module contains a copy of this code, so the code has no state. join.hpp says how modules meet.
 //
 // Rules of these modules: Code that waits or moves bytes releases the GIL, by the guards of gil.hpp. Worker threads
-// never call Python code (progress is polled), so no wait can deadlock on the GIL. A transfer holds memory of other
+// never call Python code (progress is polled), so no wait can deadlock on the GIL; those of DeviceCalls do, and whoever
+// waits for them has released it. A transfer holds memory of other
 // owners until it is done.
 #pragma once
 

@@ -22,13 +22,14 @@ from penstock._error import Error
 from penstock._files.file_name import file_name
 from penstock._shared import shared_context
 from penstock._sizes import byte_count
+from penstock.gpu.calls import Calls
 from penstock.gpu.row_numbers import OutOfRange
 from penstock.gpu.stored_array import Place, SharedCache, StoredArray
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["CacheOptions", "OutOfRange", "Source", "StoredArray", "open", "open_many"]
+__all__ = ["CacheOptions", "Calls", "OutOfRange", "Source", "StoredArray", "open", "open_many"]
 
 
 class CacheOptions(TypedDict, total=False):
