@@ -31,5 +31,5 @@ function(penstock_test name)
   penstock_precompile(${kind} ${name} <gtest/gtest.h>)
   add_test(NAME ${name} COMMAND ${name})
   list(LENGTH ARGN sources)  # ctest -j starts with the largest
-  set_tests_properties(${name} PROPERTIES TIMEOUT 240 COST ${sources})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 480 COST ${sources})
 endfunction()
