@@ -40,6 +40,7 @@ class CallService {
     // Lets functions that run return, answers the calls left as cancelled, and closes the files. Later calls are not
     // answered at all: they time out. Idempotent; one thread calls it.
     void end();
+    bool ending() const { return stop_.load(std::memory_order_acquire); }  // no thread takes another call
 
     std::uint64_t calls() const { return calls_.load(std::memory_order_relaxed); }
     std::uint64_t failures() const { return failures_.load(std::memory_order_relaxed); }  // of functions that threw
