@@ -28,7 +28,12 @@ float first(const penstock::ondevice::StoredRef& ref) {
 }
 """
 KERNEL = """
+#include <penstock/ondevice/calls.hpp>
 #include <penstock/ondevice/stored_array.hpp>
+extern "C" __global__ void tell(const penstock::ondevice::CallsRef* calls, unsigned function, long long log) {
+    const penstock::ondevice::CallEnd end = calls->call(function, threadIdx.x);
+    calls->print(log, "thread ", threadIdx.x, " got ", end.value, ' ', 0.5f);
+}
 extern "C" __global__ void add_up(const penstock::ondevice::StoredRef* ref, float* sum) {
     const penstock::ondevice::StoredArray<float> array(*ref);
     for (unsigned long long i = threadIdx.x; i < array.size(); i += blockDim.x) atomicAdd(sum, array[i]);
@@ -62,7 +67,7 @@ def test_a_host_program_compiles(tmp_path: Path) -> None:
 @pytest.mark.skipif(NVCC is None, reason="no nvcc")
 def test_a_kernel_compiles(tmp_path: Path) -> None:
     (tmp_path / "kernel.cu").write_text(KERNEL)
-    for source in (tmp_path / "kernel.cu", EXAMPLES / "gpu_kernel.cu"):
+    for source in (tmp_path / "kernel.cu", EXAMPLES / "gpu_kernel.cu", EXAMPLES / "calls" / "gpu_log.cu"):
         command = [NVCC, "-std=c++20", "-arch=sm_80", "-c", source, "-o", tmp_path / "kernel.o"]
         done = compiled([*command, f"-I{ps.get_include()}"])
         assert done.returncode == 0, done.stdout + done.stderr
