@@ -52,7 +52,7 @@ TEST_F(EngineOverMemory, many_teams_of_many_shapes_share_a_small_budget) {
     }
     for (const auto& one : transfers) engine_->start(one);
     for (const auto& one : transfers) {
-        ASSERT_TRUE(one->wait(Deadline::after(std::chrono::seconds(30))));
+        ASSERT_TRUE(one->wait(Deadline::after(std::chrono::seconds(120))));
         EXPECT_EQ(one->result().bytes, 6 * kMiB) << one->result().error.message();
     }
     EXPECT_LE(engine_->pinned_peak_bytes(), 6 * kMiB);
