@@ -246,11 +246,11 @@ def test_a_table_of_ranges_is_one_transfer(context: _core.Context, files: list[_
     assert bytes(memoryview(buffer)) == expected
     best = 1.0
     for _ in range(5):
-        start = time.perf_counter()
+        start = time.thread_time()  # of the caller alone: others may have the cores
         transfer = _core.start_table(context, "read", files, buffer, table, path="buffered")
-        best = min(best, time.perf_counter() - start)
+        best = min(best, time.thread_time() - start)
         transfer.result().or_throw()
-    assert best < 0.25, f"{best * 1e3:.1f} ms to start 10 000 ranges"  # 3 on a quiet core, 54 sanitized on a busy one
+    assert best < 0.05, f"{best * 1e3:.1f} ms to start 10 000 ranges"  # 3 ms on a quiet core
     _core.start_table(context, "write", files, buffer, table_of([2, 10, 0, 100])).result().or_throw()
     assert (tmp_path / "2").read_bytes()[10:110] == expected[:100]
 

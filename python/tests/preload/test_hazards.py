@@ -22,13 +22,17 @@ def test_a_program_cannot_tell_the_library_from_the_kernel(hazard: str, tmp_path
     assert (without.code, without.err) == (0, "")
     report = tmp_path / "report.json"
     more = rig.preloaded(PENSTOCK_RUN_REPORT=str(report), PENSTOCK_RUN_LEAST_BYTES="4194304")
-    done = rig.plain(program, hazard, tmp_path / "file", env=more)
-    assert (done.code, done.err) == (0, "")
-    if hazard == "killed":  # in a child that leaves no report
-        return
-    (row,) = [row for row in json.loads(report.read_text())["files"] if row["name"].endswith("/file")]
-    if row["written"]["why"] != rig.IN_MEMORY:
-        assert row["written"]["early_writeback_bytes"] > 0  # the library was at work meanwhile
+    early = 0
+    for _ in range(3):  # the threads that ask need a core beside the program: one run of three had one
+        done = rig.plain(program, hazard, tmp_path / "file", env=more)
+        assert (done.code, done.err) == (0, "")
+        if hazard == "killed":  # in a child that leaves no report
+            return
+        (row,) = [row for row in json.loads(report.read_text())["files"] if row["name"].endswith("/file")]
+        early = max(early, row["written"]["early_writeback_bytes"])
+        if row["written"]["why"] == rig.IN_MEMORY or early >= 4 << 20:  # the library was at work meanwhile
+            return
+    pytest.fail(f"{early} bytes were asked for early: {row}")
 
 
 def test_there_are_twelve_hazards_and_more() -> None:

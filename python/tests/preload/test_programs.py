@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from c_abi import preload_rig as rig
@@ -172,13 +173,23 @@ def test_a_program_does_what_it_did(name: str, tmp_path: Path) -> None:
     without = rig.plain(*words, file)
     assert without.code == 0, without.err
     bytes_without = file.read_bytes()
-    report = tmp_path / "report.json"
+    early = 0
+    for _ in range(3):  # the threads that ask need a core beside the program: one run of three had one
+        row = with_the_library(words, file, (without.out, without.err), bytes_without)
+        seen = 0.95 if name != "fortran-formatted" else 0.9
+        for way in ("written", "read"):
+            assert row[way]["bytes"] >= seen * len(bytes_without), (way, row)
+        early = max(early, row["written"]["early_writeback_bytes"])
+        if row["written"]["why"] == rig.IN_MEMORY or name in ONE_CALL or early >= 0.5 * len(bytes_without):
+            return
+    pytest.fail(f"{early} of {len(bytes_without)} bytes were asked for early: {row}")
+
+
+def with_the_library(words: list[str], file: Path, said: tuple[str, str], content: bytes) -> dict[str, Any]:
+    """What the report tells of the file. The program says and writes what it did without."""
+    report = file.with_name("report.json")
     done = rig.plain(*words, file, env=rig.preloaded(PENSTOCK_RUN_REPORT=str(report)))
-    assert (done.code, done.out, done.err) == (0, without.out, without.err)
-    assert file.read_bytes() == bytes_without
+    assert (done.code, done.out, done.err) == (0, *said)
+    assert file.read_bytes() == content
     (row,) = [row for row in json.loads(report.read_text())["files"] if row["name"] == str(file)]
-    seen = 0.95 if name != "fortran-formatted" else 0.9
-    for way in ("written", "read"):
-        assert row[way]["bytes"] >= seen * len(bytes_without), (way, row)
-    if row["written"]["why"] != rig.IN_MEMORY and name not in ONE_CALL:
-        assert row["written"]["early_writeback_bytes"] > 0, row  # how much, is a matter of cores that are free
+    return row
