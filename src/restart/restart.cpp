@@ -15,7 +15,7 @@ void RestartPart::join(const RestartPart& other) {
 }
 
 Restart::Restart(const Context& context, std::string name, const RestartOptions& options)
-    : state_(std::make_unique<restart::RestartState>(context, std::move(name), options)) {}
+    : state_(std::make_unique<restart::RestartState>(context, name, options)) {}
 Restart::~Restart() = default;
 Restart::Restart(Restart&&) noexcept = default;
 Restart& Restart::operator=(Restart&&) noexcept = default;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "formats/faults.hpp"
@@ -56,10 +58,18 @@ void put_named(std::vector<Named>& all, const Named& one) {
     }
 }
 
+// The same files, wherever the program goes later. An empty name stays one.
+std::string from_here(const std::string& name) {
+    if (name.empty()) return name;
+    std::error_code unknown;
+    const std::filesystem::path whole = std::filesystem::absolute(name, unknown);
+    return unknown ? name : whole.string();
+}
+
 }  // namespace
 
-RestartState::RestartState(const Context& context, std::string name, const RestartOptions& options)
-    : context_(context), name_(std::move(name)), options_(options), generations_(context, name_) {
+RestartState::RestartState(const Context& context, const std::string& name, const RestartOptions& options)
+    : context_(context), name_(from_here(name)), options_(options), generations_(context, name_) {
     const char* operation = "open restart";
     if (name_.empty() || name_.back() == '/')
         throw refused(operation, "the name is empty", "give a name for two files");

@@ -21,7 +21,7 @@ namespace penstock::restart {
 
 class RestartState {
   public:
-    RestartState(const Context& context, std::string name, const RestartOptions& options);
+    RestartState(const Context& context, const std::string& name, const RestartOptions& options);
 
     void set_field(const RestartField& field);
     void set_attribute(const SnapshotAttribute& attribute);

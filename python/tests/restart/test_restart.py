@@ -93,6 +93,25 @@ def test_damage_is_told_by_a_warning_and_the_older_generation_is_read(tmp_path: 
         opened(tmp_path).read({"x": found})
 
 
+def test_a_name_means_the_same_files_wherever_the_program_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(tmp_path)
+    restart = ps.Restart("restart", device="host", durable=False)
+    monkeypatch.chdir(elsewhere)
+    restart.write({"x": np.arange(3.0)})
+    assert (tmp_path / "restart.0").exists() and not any(elsewhere.iterdir())
+    assert restart.find()
+
+
+def test_a_folder_that_is_not_there_is_no_begin(tmp_path: Path) -> None:
+    restart = opened(tmp_path / "mistyped")
+    with pytest.raises(ps.Error, match="there is no folder .*mistyped; make it, or check the name"):
+        restart.find()
+    (tmp_path / "mistyped").mkdir()
+    assert not restart.find()
+
+
 def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
     restart, x = opened(tmp_path), np.arange(6.0).reshape(2, 3)
     with pytest.raises(ps.Error, match="there is no generation"):

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 namespace penstock::restart {
@@ -25,6 +27,20 @@ bool was_a_restart(const File& file, std::uint64_t bytes) {
     read_all(file, 0, begin);
     return std::memcmp(begin.data(), kHdf5Signature.data(), begin.size()) == 0 ||
            std::all_of(begin.begin(), begin.end(), [](std::byte one) { return one == std::byte{0}; });
+}
+
+// A model whose restart has a mistyped folder would begin anew, and find at its end that it cannot write.
+void require_folder(const std::string& name) {
+    const std::filesystem::path folder = std::filesystem::path(name).parent_path();
+    std::error_code unknown;
+    if (folder.empty() || std::filesystem::exists(folder, unknown) || unknown) return;
+    ErrorInfo info;
+    info.code = ErrorCode::not_found;
+    info.operation = "find restart";
+    info.file = name;
+    info.cause = "there is no folder " + folder.string();
+    info.advice = "make it, or check the name";
+    throw Error(std::move(info));
 }
 
 }  // namespace
@@ -95,7 +111,11 @@ std::optional<StoredGeneration> Generations::newest() {
     for (FoundFile& candidate : candidates) {
         if (candidate.whole && (!best || candidate.whole->number > best->number)) best = std::move(candidate.whole);
     }
-    if (best || (!candidates[0].is_there && !candidates[1].is_there)) return best;
+    if (best) return best;
+    if (!candidates[0].is_there && !candidates[1].is_there) {
+        require_folder(name_);
+        return best;
+    }
     ErrorInfo info;
     info.code = ErrorCode::io_error;
     info.operation = "find restart";
