@@ -277,6 +277,7 @@ struct Calls {
         end.status = agreed<P>(group, end.status);
         if (end.status != Status::ok) return end;
         ticket = P::from(group, ticket, leader);
+        P::sync(group);  // what the leader acquired with the slot is acquired for all: they store to it
         const u32 bytes = P::from(group, record.place + record.length, last);
         u8* const data = static_cast<u8*>(channel.slot_data(ticket)) + sizeof(CallHead);
         if (record.length != 0) {

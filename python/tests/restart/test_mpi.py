@@ -72,4 +72,4 @@ def test_other_numbers_of_ranks_go_on_and_pass_over_damage_together(program: tup
 
 def test_a_failure_is_told_by_its_words(program: tuple[str, Path], tmp_path: Path) -> None:
     ran = run(program, 2, tmp_path / "none" / "restart")
-    assert ran.returncode != 0 and "No such file or directory" in ran.stderr
+    assert ran.returncode != 0 and "there is no folder" in ran.stderr
