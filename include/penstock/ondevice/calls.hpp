@@ -251,6 +251,7 @@ struct Calls {
             if (P::lane() == leader) claimed = claim_slots(count(group));
             claimed.first = P::from(group, claimed.first, leader);
             claimed.bits = P::from(group, claimed.bits, leader);
+            P::sync(group);  // what the leader acquired with the slots is acquired for all: they store to them
             for (u32 before = rank<P>(group); before != 0; --before) claimed.bits &= claimed.bits - 1;
             if (claimed.bits != 0) {
                 ticket = channel.open(claimed.first + lowest(claimed.bits));
@@ -277,7 +278,7 @@ struct Calls {
         end.status = agreed<P>(group, end.status);
         if (end.status != Status::ok) return end;
         ticket = P::from(group, ticket, leader);
-        P::sync(group);  // what the leader acquired with the slot is acquired for all: they store to it
+        P::sync(group);  // as in `claim`
         const u32 bytes = P::from(group, record.place + record.length, last);
         u8* const data = static_cast<u8*>(channel.slot_data(ticket)) + sizeof(CallHead);
         if (record.length != 0) {

@@ -80,7 +80,8 @@ TEST(CallsOfAWarp, lanes_get_their_own_answers) {
             char answer = 0;
             const u64 value = warp * 100 + lane * 10 + round;
             const CallEnd end = calls.call({20, value, &argument, 1, &answer, 1});
-            wrong += !end.ok() || answer != argument + 1 || end.value != static_cast<long long>(value * 2);
+            if (!end.ok() || answer != argument + 1 || end.value != static_cast<long long>(value * 2))
+                Warped::add<Scope::device>(&wrong, 1u);
         });
         EXPECT_EQ(wrong, 0u) << "seed " << seed;
         EXPECT_EQ(host.served, kCallingWarps * kLanes * kRounds);
@@ -102,7 +103,7 @@ TEST(CallsOfAWarp, records_go_together_and_stay_whole) {
             const std::string& record = records[(warp * kLanes + lane) * kRounds + round];
             const u32 bytes = static_cast<u32>(record.size());
             const CallEnd end = calls.append(7, record.data(), bytes);
-            wrong += !end.ok() || end.value != bytes;
+            if (!end.ok() || end.value != bytes) Warped::add<Scope::device>(&wrong, 1u);
         });
         EXPECT_EQ(wrong, 0u) << "seed " << seed;
         EXPECT_LT(host.served, records.size()) << "some went together";
