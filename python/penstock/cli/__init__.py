@@ -200,7 +200,7 @@ def _line(failure: BaseException, command: str) -> tuple[str, int]:
         found = (_usage_line(failure), getattr(failure, "exit_code", 2))
     elif isinstance(failure, OSError):
         found = (_system_line(failure, command), 1)
-    elif isinstance(failure, ImportError) and failure.name == "penstock._core":  # it says what to do
+    elif isinstance(failure, ImportError) and (failure.name or "").startswith("penstock."):  # it says what to do
         found = (str(failure), 1)
     elif missing := absent(failure, command):
         found = (str(missing), 1)

@@ -13,11 +13,16 @@ centroids with exact integrals (or Galerkin, by quadrature). A function of your 
 solves read the matrix from storage as far as it does not fit in `cache_bytes`; see docs/applications/hmatrix.md.
 """
 
-from penstock.hmatrix._assemble import ENCODINGS, KERNELS, PLACES, assemble
-from penstock.hmatrix._matrix import HMatrix, info, open, verify
-from penstock.hmatrix._mesh import Mesh, MeshReport, capacitance, read_mesh, shape, shape_names
-from penstock.hmatrix._picture import WIDTHS, View, check_picture, picture
-from penstock.hmatrix._solve import METHODS, Solution, solve
+from penstock._extras import left_out
+
+try:
+    from penstock.hmatrix._assemble import ENCODINGS, KERNELS, PLACES, assemble
+    from penstock.hmatrix._matrix import HMatrix, info, open, verify
+    from penstock.hmatrix._mesh import Mesh, MeshReport, capacitance, read_mesh, shape, shape_names
+    from penstock.hmatrix._picture import WIDTHS, View, check_picture, picture
+    from penstock.hmatrix._solve import METHODS, Solution, solve
+except ImportError as failure:
+    raise left_out("penstock.hmatrix._hmatrix", failure) from None
 
 __all__ = [
     "ENCODINGS",

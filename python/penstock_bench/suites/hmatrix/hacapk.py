@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from penstock import hmatrix
+import penstock as ps  # brings hmatrix when it is named
 from penstock.calibration.workspace import NotPossible
 from penstock_bench.engine.rounds import Absent, Probe, Sample
 
@@ -49,7 +49,7 @@ def probes(run: Run, stored: Matrices) -> list[Probe]:
     ]
 
 
-def write_pbf(mesh: hmatrix.Mesh, path: Path) -> None:
+def write_pbf(mesh: ps.hmatrix.Mesh, path: Path) -> None:
     """The input of the BEM-BB framework: vertices in metres, triangles that count from 0, and 1 V on each."""
     with path.open("w") as file:
         file.write(f"{len(mesh.vertices)}\n")
@@ -168,12 +168,12 @@ def _ours(run: Run, stored: Matrices, _turn: int) -> Sample:
     path, eps = run.workspace.directory / "beside.hmat", float(run.settings["eps"])
     batches, sweeps = int(run.settings["batches"]), int(run.settings["product_sweeps"])
     try:
-        with hmatrix.assemble(
+        with ps.hmatrix.assemble(
             stored.mesh, store=path, eps=eps, encoding="fp64", batches=batches, context=run.context
         ) as made:
             built = made.built
             product_s = made.product_seconds(sweeps) / sweeps
-            found = hmatrix.solve(
+            found = ps.hmatrix.solve(
                 made, stored.ones(), method="bicgstab", tol=eps, max_iterations=MOST_ITERATIONS, preconditioner=False
             )
     finally:

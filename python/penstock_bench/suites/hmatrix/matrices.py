@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from penstock import Context, hmatrix
+import penstock as ps  # brings hmatrix when it is named: a build may leave it out, and every command knows this suite
 
 
 @dataclass
 class Matrices:
     """One mesh's, stored as doubles, which are "fp64", and in tiers, by their tolerance."""
 
-    mesh: hmatrix.Mesh
+    mesh: ps.hmatrix.Mesh
     files: dict[str, Path] = field(default_factory=dict)
     facts: dict[str, dict[str, Any]] = field(default_factory=dict)
     write_s: dict[str, float] = field(default_factory=dict)  # of storing each, once
@@ -31,8 +31,8 @@ class Matrices:
 
         return np.ones(self.mesh.unknowns)
 
-    def open(self, context: Context, name: str, **options: Any) -> hmatrix.HMatrix:
-        return hmatrix.open(self.files[name], context=context, **options)
+    def open(self, context: ps.Context, name: str, **options: Any) -> ps.hmatrix.HMatrix:
+        return ps.hmatrix.open(self.files[name], context=context, **options)
 
 
 def power(tolerance: float) -> str:

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock import Error, hmatrix
+import penstock as ps  # brings hmatrix when it is named
 from penstock.calibration.poison import poison_staging
 from penstock.calibration.workspace import NotPossible, make_cold, make_resident, resident
 from penstock_bench.engine.results import Stopwatch
@@ -80,14 +80,14 @@ def _ways(settings: dict[str, Any]) -> list[SolveWay]:
     unknown = [name for name in wanted if name not in names]
     if unknown:
         cause = f"ways has '{unknown[0]}', which is not one of " + "; ".join(names)
-        raise Error(operation="read suite", cause=cause, advice="name some of them, or leave ways out for all")
+        raise ps.Error(operation="read suite", cause=cause, advice="name some of them, or leave ways out for all")
     return [way for way in WAYS if way.name in wanted]
 
 
-def _mesh(settings: dict[str, Any]) -> hmatrix.Mesh:
+def _mesh(settings: dict[str, Any]) -> ps.hmatrix.Mesh:
     if settings["mesh"] != "none":
-        return hmatrix.read_mesh(settings["mesh"]).clean()[0]
-    return hmatrix.shape(settings["shape"], int(settings["triangles"]))
+        return ps.hmatrix.read_mesh(settings["mesh"]).clean()[0]
+    return ps.hmatrix.shape(settings["shape"], int(settings["triangles"]))
 
 
 def _build(run: Run, stored: Matrices, name: str, eps: float, **options: Any) -> None:
@@ -99,7 +99,7 @@ def _build(run: Run, stored: Matrices, name: str, eps: float, **options: Any) ->
 
     watch = Stopwatch()
     with watch:
-        made = hmatrix.assemble(stored.mesh, store=path, eps=eps, context=run.context, progress=progress, **options)
+        made = ps.hmatrix.assemble(stored.mesh, store=path, eps=eps, context=run.context, progress=progress, **options)
     with made:
         facts, built = made.facts, made.built
         if name == "fp64":
@@ -116,7 +116,7 @@ def _build_on_host(run: Run, stored: Matrices) -> None:
     options: dict[str, Any] = {"encoding": "fp64", "batches": int(run.settings["batches"]), "assemble_on": "host"}
     run.step(0, 0, "building fp64 on the host")
     with Stopwatch() as watch:
-        built = hmatrix.assemble(stored.mesh, store=path, eps=eps, context=run.context, **options).built
+        built = ps.hmatrix.assemble(stored.mesh, store=path, eps=eps, context=run.context, **options).built
     path.unlink()
     _build_row(run, name, eps, built, watch)
 
@@ -163,7 +163,7 @@ def _pinned(run: Run, stored: Matrices, way: SolveWay, ratio: float, turn: int) 
 def _parity(run: Run, stored: Matrices, way: SolveWay, ratio: float, _turn: int) -> Sample:
     try:
         return _swept(run, stored, way, ratio)
-    except Error as error:
+    except ps.Error as error:
         if error.code in IMPOSSIBLE or error.operation.startswith("plan") or "cannot hold" in error.cause:
             raise NotPossible(error.cause) from None
         raise
@@ -181,7 +181,7 @@ def _swept(run: Run, stored: Matrices, way: SolveWay, ratio: float) -> Sample:
         opened = matrix.counts
         iterations = int(run.settings["iterations"])
         with Stopwatch() as watch:
-            found = hmatrix.solve(
+            found = ps.hmatrix.solve(
                 matrix, stored.ones(), method="bicgstab", tol=NEVER, max_iterations=iterations, preconditioner=False
             )
         counts = matrix.counts
@@ -232,7 +232,7 @@ def _check_path(way: SolveWay, counts: dict[str, Any]) -> None:
         raise NotPossible(f"{way.path} is not possible here: batches came by {', '.join(sorted(took - wanted))}")
 
 
-def _check_product(stored: Matrices, matrix: hmatrix.HMatrix) -> None:
+def _check_product(stored: Matrices, matrix: ps.hmatrix.HMatrix) -> None:
     import numpy as np
 
     off = np.linalg.norm(matrix @ stored.ones() - stored.reference) / np.linalg.norm(stored.reference)
@@ -284,7 +284,7 @@ def _to(run: Run, stored: Matrices, tolerance: float, mode: str, _turn: int) -> 
         opened = matrix.counts
         method = {"method": "fgmres"} if best else {"method": "bicgstab", "preconditioner": False}
         with Stopwatch() as watch:
-            found = hmatrix.solve(matrix, stored.ones(), tol=tolerance, max_iterations=1000, **method)
+            found = ps.hmatrix.solve(matrix, stored.ones(), tol=tolerance, max_iterations=1000, **method)
         counts = matrix.counts
     _still_cold(run, stored.files[name])
     if not found.converged:

@@ -11,14 +11,16 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from penstock import Error, flow
+from penstock import Error
 from penstock_bench.engine.run import Run
 
 if TYPE_CHECKING:
     import numpy as np
 
-FIELDS = tuple(one.name for one in flow.FIELDS)
-EACH, MEANS = FIELDS[:14], FIELDS[14:]  # written each step; as means over several
+    from penstock import flow  # imported late: every command knows this suite, and a build may leave the model out
+
+EACH, MEANS = "each", "means"  # the files: of fields that are written each step, and of means over several
+COUNTS = {EACH: 14, MEANS: 4}  # of fields in them
 DIMENSIONS = ("y", "x", "z")
 UNITS = "seconds since 2000-01-01 00:00:00"
 ITEM_BYTES = 4  # in the file
@@ -36,10 +38,20 @@ class FlowRun:
     expected: dict[str, list[np.ndarray]] = field(default_factory=dict)  # a field's values, step by step
 
     @property
+    def fields(self) -> dict[str, tuple[flow.FlowField, ...]]:
+        """By file."""
+        from penstock import flow
+
+        return {EACH: flow.FIELDS[: COUNTS[EACH]], MEANS: flow.FIELDS[COUNTS[EACH] :]}
+
+    def names(self, file: str) -> tuple[str, ...]:
+        return tuple(one.name for one in self.fields[file])
+
+    @property
     def bytes(self) -> int:
         """The size of all steps in the files, their values alone."""
         cells = math.prod(self.model.cells)
-        return ITEM_BYTES * cells * (len(EACH) * self.steps + len(MEANS) * (self.steps // self.mean_steps))
+        return ITEM_BYTES * cells * (COUNTS[EACH] * self.steps + COUNTS[MEANS] * (self.steps // self.mean_steps))
 
     @property
     def coordinates(self) -> dict[str, np.ndarray]:
@@ -59,7 +71,7 @@ class FlowRun:
 def cells_for(step_bytes: int, mean_steps: int) -> tuple[int, int, int]:
     """A box that writes so many bytes a step, nearly: twice as broad as high. Whole warps of a GPU lie along z where
     there are enough cells."""
-    cells = step_bytes / (ITEM_BYTES * (len(EACH) + len(MEANS) / mean_steps))
+    cells = step_bytes / (ITEM_BYTES * (COUNTS[EACH] + COUNTS[MEANS] / mean_steps))
     nz = max(4, round((cells / 4) ** (1 / 3)))
     nz = nz if nz < 24 else round(nz / 32) * 32 or 32
     nx = max(4, round(math.sqrt(cells / nz)))
@@ -68,6 +80,8 @@ def cells_for(step_bytes: int, mean_steps: int) -> tuple[int, int, int]:
 
 def made(run: Run) -> FlowRun:
     """The model as the settings want it, warm, with the number of its time steps that take `step_ms`."""
+    from penstock import flow
+
     settings = run.settings
     steps, mean_steps = int(settings["steps"]), int(settings["mean_steps"])
     if mean_steps < 1 or steps < 1 or steps % mean_steps:
@@ -89,13 +103,13 @@ def expect(case: FlowRun) -> None:
 
     room = None if case.model.on_host else np.empty(case.model.shape)
     sums: dict[str, Any] = {}
-    case.expected = {name: [] for name in FIELDS}
+    case.expected = {name: [] for file in COUNTS for name in case.names(file)}
     case.model.restart()
     for step in range(case.steps):
         case.advance()
-        for name in EACH:
+        for name in case.names(EACH):
             case.expected[name].append(case.model.on_the_host(name, room).astype(np.float32))
-        for name in MEANS:
+        for name in case.names(MEANS):
             sums[name] = add(sums.get(name), case.model.on_the_host(name, room))
             if case.ends_mean(step):
                 case.expected[name].append(mean(sums.pop(name), case.mean_steps))
