@@ -20,7 +20,10 @@ SOAKED  := $(addprefix durable/test_,power_cuts signals_at_steps faults_writing)
            $(addsuffix /test_fuzz,hdf5 netcdf zarr)
 # Half of the tests wait for a disk or a process.
 PYTEST   = pytest -n $$(( $(JOBS) + 1 )) --dist loadfile --max-worker-restart 0
-PRESET  ?= host
+# Tests of C++ are built where the package is, whose objects they share, or apart by one of CMakePresets.json:
+# make test PRESET=fuzz.
+PRESET  ?=
+TREE     = $(if $(PRESET),build/$(PRESET),"$$(ls -td build/cp*-linux_* | head -1)")
 JOBS    ?= $(shell nproc)
 # CUDA compiles for the GPUs that are here. Without one it compiles for the oldest, whose code newer ones translate.
 GPUS     = $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null \
@@ -70,15 +73,17 @@ plan: # told before anything is begun
 
 # All parts run, whichever fail.
 test: $(STAMPS)/package $(STAMPS)/test-tools
-	$(WITH) cmake --preset $(PRESET) -DPENSTOCK_PCH=$(PCH) -DPENSTOCK_GROUPS=$(GROUPS)
-	$(WITH) cmake --build --preset $(PRESET)
+	$(WITH) cmake $(if $(PRESET),--preset $(PRESET),-S . -B $(TREE) -DPENSTOCK_TESTS=ON) -DPENSTOCK_PCH=$(PCH) \
+	  -DPENSTOCK_GROUPS=$(GROUPS)
+	$(WITH) cmake --build $(TREE) -j $(JOBS)
 	$(if $(SCRATCH),mkdir -p "$(SCRATCH)")
 	rm -rf $(RESULTS)
 	@code=0; \
-	$(WITH) $(ON_DISK) GTEST_OUTPUT="xml:$(CURDIR)/$(RESULTS)/" ctest --preset $(PRESET) -j $(JOBS) || code=1; \
+	$(WITH) $(ON_DISK) GTEST_OUTPUT="xml:$(CURDIR)/$(RESULTS)/" ctest --test-dir $(TREE) --output-on-failure \
+	  -j $(JOBS) || code=1; \
 	$(BIN)/ruff check python || code=1; \
 	$(ON_DISK) $(BIN)/python -m $(PYTEST) -m 'not long and not exhaustive' --junitxml=$(RESULTS)/pytest.xml python/tests || code=1; \
-	$(PYTHON) tools/skipped.py $(RESULTS) --cmake build/$(PRESET)/CMakeCache.txt --python $(BIN)/python || code=1; \
+	$(PYTHON) tools/skipped.py $(RESULTS) --cmake $(TREE)/CMakeCache.txt --python $(BIN)/python || code=1; \
 	exit $$code
 
 # Random, killed, starved and interrupted runs, and the blocks of all pages: as long again as `make test`. Then the cases

@@ -5,7 +5,7 @@ ctest counts programs and pytest's last line gives no reasons, so a skipped test
 the XML that googletest (GTEST_OUTPUT=xml:FOLDER/) and pytest (--junitxml) write. A file that cannot be read is an
 error: silence must not look like a run without skips.
 
-    tools/skipped.py build/results --cmake build/host/CMakeCache.txt --python .venv/bin/python
+    tools/skipped.py build/results --cmake build/fuzz/CMakeCache.txt --python .venv/bin/python
 """
 
 import argparse

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -41,9 +42,16 @@ class TempDirectory {
     std::string path_;
 };
 
+// Whole words at once, because tests make gigabytes of it.
 inline std::vector<unsigned char> stamped(std::uint64_t bytes, std::uint64_t offset = 0) {
-    std::vector<unsigned char> data(bytes);
-    for (std::uint64_t i = 0; i < bytes; ++i) data[i] = stamp_byte(kSeed, offset + i);
+    const std::uint64_t skipped = offset % 8, words = (skipped + bytes + 7) / 8;
+    std::vector<unsigned char> data(words * 8);
+    for (std::uint64_t i = 0; i < words; ++i) {
+        const std::uint64_t word = stamp_word(kSeed, offset / 8 + i);
+        std::memcpy(&data[i * 8], &word, 8);
+    }
+    data.erase(data.begin(), data.begin() + static_cast<std::ptrdiff_t>(skipped));
+    data.resize(bytes);
     return data;
 }
 
