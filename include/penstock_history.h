@@ -29,7 +29,7 @@ enum { PENSTOCK_NO_STATISTIC = 0, PENSTOCK_MEAN = 1, PENSTOCK_MINIMUM = 2, PENST
 
 typedef struct penstock_history_options {
     uint64_t struct_size;
-    const char* format;      /* null: "cdf5", classic netCDF with 64-bit counts; "cdf2", "netcdf4", "hdf5" */
+    const char* format;      /* null: "cdf5", classic netCDF with 64-bit counts; "cdf2", "netcdf4", "hdf5", "zarr" */
     const char* time_units;  /* "seconds since 2000-01-01 00:00:00"; null: the time has no units */
     const char* calendar;    /* one of the CF conventions; null: "standard" */
     const char* path;        /* of the data, as in penstock_request; null: the context's, else the policy's */
@@ -40,8 +40,8 @@ typedef struct penstock_history_options {
     int32_t refuse_existing; /* an existing file of that name is an error */
     uint32_t process;        /* the number of this process among those that write the file */
     uint32_t processes;      /* 0: one */
-    /* "gzip", also called "deflate", "zstd" or "lz4", in "netcdf4" and "hdf5"; null: "none". The thread of the history
-     * compresses, on the cores of the host. */
+    /* "gzip", also called "deflate", "zstd" or "lz4", in "netcdf4", "hdf5" and "zarr"; null: "none". The thread of the
+     * history compresses, on the cores of the host. */
     const char* compression;
     uint32_t compression_level; /* gzip 1 to 9, zstd 1 to 22; 0: 4 and 3 */
     int32_t no_shuffle;         /* bytes of an element stay together */

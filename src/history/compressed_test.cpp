@@ -12,6 +12,7 @@
 #include "history/history_rig.hpp"
 #include "history/step_encoder.hpp"
 #include "history/step_writer.hpp"
+#include "history/target/history_target.hpp"
 
 namespace penstock {
 namespace {
@@ -113,7 +114,7 @@ TEST_P(CompressedHistory, refuses_what_no_file_can_have) {
     refused("leave the level out", wrong);
     wrong = compressed("zstd");
     wrong.format = "cdf5";
-    refused("the format 'cdf5' stores no compressed data; use the format netcdf4 or hdf5", wrong);
+    refused("the format 'cdf5' stores no compressed data; use the format netcdf4, hdf5 or zarr", wrong);
     wrong = compressed("zstd");
     wrong.processes = 2;
     refused("give each process a file of its own", wrong);
@@ -163,14 +164,14 @@ TEST_P(FaultyCompression, leaves_the_steps_before_it_and_names_the_step_and_the_
     history::Definitions all;
     all.variables.push_back({.name = "T", .dimensions = {"x"}, .shape = {100}});
     const history::HistoryLayout layout = plan_history(all, wanted, false);
-    history::HistoryFile file(context_, {name_, "hdf5"}, layout.schema);
+    const auto file = history::make_target(context_, {.name = name_, .format = "hdf5"}, layout.schema);
     std::vector<history::HistorySlot> slots;
     slots.push_back({field(std::vector<float>(100, 3.0F)), nullptr, true});
     const history::PlainField plain{1, 0};
     history::WriterPlan plan{context_, {{"T", 1, 0, true, {}}}, {}};
     plan.encoder = std::make_unique<FaultyEncoder>(context_, layout.schema, std::span(&plain, 1),
                                                    history::StepEncoderOptions{.slot_bytes = 400});
-    history::StepWriter writer(file, slots, std::move(plan));
+    history::StepWriter writer(*file, slots, std::move(plan));
     for (int step = 0; step < 3; ++step) {
         writer.give({0, static_cast<double>(step), 0});
         writer.wait(Deadline::never());

@@ -13,14 +13,15 @@ namespace {
 struct KnownCompression {
     const char* name;
     const char* filter;
+    const char* zarr_filter;
     std::uint32_t usual_level;  // 0: it has no levels
     std::uint32_t most_level;
 };
-constexpr std::array<KnownCompression, 5> kCompressions{{{"gzip", "deflate", 4, 9},
-                                                         {"deflate", "deflate", 4, 9},
-                                                         {"zlib", "deflate", 4, 9},
-                                                         {"zstd", "zstd", 3, 22},
-                                                         {"lz4", "hdf5-lz4", 0, 0}}};
+constexpr std::array<KnownCompression, 5> kCompressions{{{"gzip", "deflate", "gzip", 4, 9},
+                                                         {"deflate", "deflate", "gzip", 4, 9},
+                                                         {"zlib", "deflate", "gzip", 4, 9},
+                                                         {"zstd", "zstd", "zstd", 3, 22},
+                                                         {"lz4", "hdf5-lz4", "lz4", 0, 0}}};
 
 [[noreturn]] void refuse_compression(const std::string& what, std::string cause, std::string advice) {
     throw Error(ErrorCode::invalid_argument, "compress " + what, std::move(cause), std::move(advice));
@@ -49,9 +50,10 @@ std::vector<data::Filter> filters_of(const std::string& what, const HistoryCompr
     if (compression.name.empty() || compression.name == "none") return {};
     const KnownCompression& known = compression_named(what, compression.name);
     const std::uint32_t level = level_within(what, known, compression.level);
-    if (options.format != "netcdf4" && options.format != "hdf5") {
+    const bool is_zarr = options.format == "zarr";
+    if (options.format != "netcdf4" && options.format != "hdf5" && !is_zarr) {
         refuse_compression(what, "the format " + formats::shown(options.format) + " stores no compressed data",
-                           "use the format netcdf4 or hdf5");
+                           "use the format netcdf4, hdf5 or zarr");
     }
     if (options.processes > 1) {
         refuse_compression(what, "several processes write the file, and none knows where the data of another end",
@@ -59,7 +61,7 @@ std::vector<data::Filter> filters_of(const std::string& what, const HistoryCompr
     }
     std::vector<data::Filter> filters;
     if (compression.shuffle && item_bytes > 1) filters.push_back({"shuffle", {item_bytes}});
-    filters.push_back({known.filter, level == 0 ? data::Values{} : data::Values{level}});
+    filters.push_back({is_zarr ? known.zarr_filter : known.filter, level == 0 ? data::Values{} : data::Values{level}});
     static_cast<void>(data::Encoder(filters, item_bytes));  // throws where this build lacks the library
     return filters;
 }

@@ -95,7 +95,11 @@ HistoryState::HistoryState(const Context& context, std::string name, const Histo
     if (!std::isfinite(options.start_time)) throw refused(operation, "start_time is no number", "give a finite time");
     check_calendar(options.calendar);
     check_time_units(options.time_units);
-    stores_big_endian(options.format);  // throws of an unknown format
+    const bool may_be_shared = takes_processes(options.format);  // throws of an unknown format
+    if (options.processes > 1 && !may_be_shared) {
+        throw refused(operation, "several processes write the format " + shown(options.format),
+                      "give each process a store of its own, or use netcdf4, hdf5 or cdf5");
+    }
     filters_of("history", options.compression, options, sizeof(float));
 }
 
@@ -141,10 +145,15 @@ void HistoryState::begin() {
     const bool swap = stores_big_endian(options_.format) == (std::endian::native == std::endian::little);
     HistoryLayout layout = plan_history(definitions_, options_, swap);
     std::vector<RunningField> fields = make_fields(layout);
-    const HistoryFileOptions wanted{name_, options_.format, options_.durable, options_.replace, options_.process == 0};
-    auto target = std::make_unique<HistoryFile>(context_, wanted, layout.schema);
+    const HistoryTargetOptions wanted{name_,
+                                      options_.format,
+                                      options_.durable,
+                                      options_.replace,
+                                      options_.process == 0,
+                                      layout.has_bounds ? 2u : 1u};
+    std::unique_ptr<HistoryTarget> target = make_target(context_, wanted, layout.schema);
     WriterPlan plan{context_, {}, {}, options_.transfer, layout.has_bounds};
-    if (!is_compressed(layout.schema)) plan.first = target->reserve();
+    if (!is_compressed(layout.schema)) plan.first = target->reserve({});
     plan.is_alone = options_.processes == 1;
     plan.is_first = options_.process == 0;
     plan.is_durable = options_.durable;

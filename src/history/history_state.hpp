@@ -66,7 +66,7 @@ class HistoryState {
     HistoryOptions options_;
     Definitions definitions_;
     std::vector<RunningField> fields_;
-    std::unique_ptr<HistoryFile> target_;
+    std::unique_ptr<HistoryTarget> target_;
     std::unique_ptr<Stream> stream_;
     std::vector<HistorySlot> slots_;
     std::unique_ptr<StepWriter> writer_;

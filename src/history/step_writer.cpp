@@ -8,8 +8,8 @@
 #include "formats/faults.hpp"
 
 namespace penstock::history {
-StepWriter::StepWriter(HistoryFile& file, std::vector<HistorySlot>& slots, WriterPlan plan)
-    : file_(file), slots_(slots), plan_(std::move(plan)), thread_([this] { run(); }) {}
+StepWriter::StepWriter(HistoryTarget& target, std::vector<HistorySlot>& slots, WriterPlan plan)
+    : target_(target), slots_(slots), plan_(std::move(plan)), thread_([this] { run(); }) {}
 
 StepWriter::~StepWriter() {
     {
@@ -122,19 +122,19 @@ void StepWriter::write(const EndedStep& step) {
     if (plan_.encoder) {
         memory = plan_.encoder->take(slot);
         if (memory != slot.data()) free_slot(step.slot);  // it was copied
-        places = file_.reserve(compress(number));
+        places = target_.reserve(compress(number));
     } else {
-        places = number == 0 ? plan_.first : file_.reserve();
+        places = number == 0 ? plan_.first : target_.reserve({});
     }
     const std::vector<Range> parts = ranges(memory, places);
     const MemoryKind kind = memory == slot.data() ? slot.kind() : MemoryKind::pinned;
     Outcome outcome;
     if (!parts.empty()) outcome = plan_.context.start(Direction::write, parts, kind, plan_.transfer).result();
-    if (!outcome.ok()) throw named(outcome.error, number, variable_at(outcome.error.offset_bytes, places));
+    if (!outcome.ok()) throw named(outcome.error, number, variable_of(outcome.error, places));
     if (plan_.is_alone) {
         show(step, places, number);
     } else if (plan_.is_durable) {
-        file_.file().sync();
+        target_.sync();
     }
     const std::lock_guard lock(mutex_);
     if (memory == slot.data()) slots_[step.slot].is_free = true;  // run() tells it
@@ -151,7 +151,7 @@ void StepWriter::write(const EndedStep& step) {
 
 Error StepWriter::named(ErrorInfo info, std::uint64_t number, const std::string& what) const {
     info.operation = "write history";
-    if (info.file.empty()) info.file = file_.file().name();
+    if (info.file.empty()) info.file = target_.name();
     info.cause = "step " + std::to_string(number + 1) + ", " + what + ": " + info.cause;
     return Error(std::move(info));
 }
@@ -159,10 +159,10 @@ Error StepWriter::named(ErrorInfo info, std::uint64_t number, const std::string&
 // The time, and then the step.
 void StepWriter::show(const EndedStep& step, std::span<const formats::DataPlace> places, std::uint64_t number) {
     try {
-        file_.hold(places);
-        file_.write_numbers(places[0], std::array{step.time});
-        if (plan_.has_bounds) file_.write_numbers(places[1], std::array{step.begin, step.time});
-        file_.publish(number + 1);
+        target_.hold(places);
+        target_.write_numbers(0, places[0], std::array{step.time});
+        if (plan_.has_bounds) target_.write_numbers(1, places[1], std::array{step.begin, step.time});
+        target_.publish(number + 1);
     } catch (const Error& error) {
         throw named(error.info(), number, "time");
     }
@@ -185,7 +185,7 @@ void StepWriter::publish(std::uint64_t steps) {
         if (plan_.is_first) {
             show(next.step, next.places, published_);
         } else {
-            file_.publish(published_ + 1);  // writes nothing here: what the file keeps of the step goes
+            target_.publish(published_ + 1);  // writes nothing here: what the file keeps of the step goes
         }
         const std::lock_guard lock(mutex_);
         unseen_.pop_front();
@@ -202,25 +202,29 @@ std::vector<Range> StepWriter::ranges(std::byte* memory, std::span<const formats
             const std::span<std::byte> encoded = plan_.encoder->encoded(field.variable);
             if (!encoded.empty()) data = encoded.data();
         }
+        if (place.bytes == 0) continue;
+        const File& file = target_.file(field.variable);
         for (const FieldRun& run : field.runs) {
-            found.push_back({&file_.file(), place.offset_bytes + run.file_offset, data + run.slot_offset, run.bytes});
+            found.push_back({&file, place.offset_bytes + run.file_offset, data + run.slot_offset, run.bytes});
         }
         if (!field.is_whole || !plan_.is_first) continue;
         Range* last = found.empty() ? nullptr : &found.back();
-        if (last != nullptr && last->offset_bytes + last->bytes == place.offset_bytes &&
+        if (last != nullptr && last->file == &file && last->offset_bytes + last->bytes == place.offset_bytes &&
             static_cast<std::byte*>(last->memory) + last->bytes == data) {
             last->bytes += place.bytes;
         } else {
-            found.push_back({&file_.file(), place.offset_bytes, data, place.bytes});
+            found.push_back({&file, place.offset_bytes, data, place.bytes});
         }
     }
     return found;
 }
 
-std::string StepWriter::variable_at(std::uint64_t offset_bytes, std::span<const formats::DataPlace> places) const {
+std::string StepWriter::variable_of(const ErrorInfo& error, std::span<const formats::DataPlace> places) const {
     for (const SlotField& field : plan_.fields) {
         const formats::DataPlace& place = places[field.variable];
-        if (offset_bytes >= place.offset_bytes && offset_bytes - place.offset_bytes < place.bytes) {
+        if (place.bytes == 0) continue;
+        if (!error.file.empty() && target_.file(field.variable).name() != error.file) continue;
+        if (error.offset_bytes >= place.offset_bytes && error.offset_bytes - place.offset_bytes < place.bytes) {
             return "variable " + formats::shown(field.name);
         }
     }

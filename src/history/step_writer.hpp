@@ -15,9 +15,9 @@
 #include <thread>
 #include <vector>
 
-#include "history/history_file.hpp"
 #include "history/layout.hpp"
 #include "history/step_encoder.hpp"
+#include "history/target/history_target.hpp"
 #include "penstock/history.hpp"
 
 namespace penstock::history {
@@ -62,7 +62,7 @@ struct SlotWait {
 
 class StepWriter {
   public:
-    StepWriter(HistoryFile& file, std::vector<HistorySlot>& slots, WriterPlan plan);
+    StepWriter(HistoryTarget& target, std::vector<HistorySlot>& slots, WriterPlan plan);
     ~StepWriter();  // the steps that were given are written
     StepWriter(const StepWriter&) = delete;
     StepWriter& operator=(const StepWriter&) = delete;
@@ -90,9 +90,9 @@ class StepWriter {
     std::vector<formats::StoredChunks> compress(std::uint64_t number);
     Error named(ErrorInfo info, std::uint64_t number, const std::string& what) const;
     std::vector<Range> ranges(std::byte* memory, std::span<const formats::DataPlace> places) const;
-    std::string variable_at(std::uint64_t offset_bytes, std::span<const formats::DataPlace> places) const;
+    std::string variable_of(const ErrorInfo& error, std::span<const formats::DataPlace> places) const;
 
-    HistoryFile& file_;
+    HistoryTarget& target_;
     std::vector<HistorySlot>& slots_;
     WriterPlan plan_;
     mutable std::mutex mutex_;  // guards what follows, and `is_free` of the slots

@@ -112,8 +112,8 @@ class History:
     the block is passed on, and the steps that ended are written.
 
     Args:
-        name: of the file. An older one is replaced.
-        format: "cdf5" or "cdf2", which are classic netCDF, "netcdf4" or "hdf5".
+        name: of the file, or of the folder of a store. An older one is replaced; what is no store is not.
+        format: "cdf5" or "cdf2", which are classic netCDF, "netcdf4", "hdf5", or "zarr", version 3.
         time_units, calendar: as CF has them; without units the times are plain numbers.
         start_time: where the first interval of a mean begins.
         memory: where fields lie: "device", "host", or "auto", that of the device: the emulated one is the host.
@@ -121,8 +121,8 @@ class History:
         durable: a step that readers see survives a power cut.
         replace: False refuses a name that is there.
         path: see penstock.path_names().
-        compression: of each field, in "netcdf4" and "hdf5": "gzip", which all readers know, "zstd" or "lz4", which take
-            a plugin. Cores of the host compress in the background.
+        compression: of each field, in "netcdf4", "hdf5" and "zarr": "gzip", which all readers know, "zstd" or "lz4",
+            which take a plugin in HDF5. Cores of the host compress in the background.
         compression_level: gzip 1 to 9, zstd 1 to 22; None: 4 and 3.
         shuffle: False leaves the bytes of an element together.
         encode_threads: that compress a step; 0: one for each CPU of the process.

@@ -24,7 +24,7 @@ for module in ("h5py", "netCDF4", "safetensors", "zarr"):
 
 PROGRAM = PROGRAMS / "power_cuts.py"
 CUTS = {"ext4": 120, "xfs": 80}
-GROUPS = {"zarr": ["zarr", "zarr-parts", "zarr-packed", "zarr-append", "zarr-packed-append"]}
+GROUPS = {"zarr": ["zarr", "zarr-parts", "zarr-packed", "zarr-append", "zarr-packed-append", "zarr-history"]}
 OTHERS = [name for name in WRITERS | GROWING if name not in GROUPS["zarr"]]
 
 

@@ -131,7 +131,7 @@ def test_large_fields_have_chunks_of_whole_layers(tmp_path: Path) -> None:
 
 HDF5 = {"format": "hdf5"}
 REFUSED = {
-    "classic": ({"compression": "gzip"}, "'cdf5' stores no compressed data; use the format netcdf4 or hdf5"),
+    "classic": ({"compression": "gzip"}, "'cdf5' stores no compressed data; use the format netcdf4, hdf5 or zarr"),
     "name": ({**HDF5, "compression": "rar"}, "no compression 'rar'; use one of gzip, zstd, lz4, or none"),
     "level": ({**HDF5, "compression": "gzip", "compression_level": 10}, "gzip has no level 10; give one of 1 to 9"),
     "low": ({**HDF5, "compression": "gzip", "compression_level": 0}, "levels begin with 1"),

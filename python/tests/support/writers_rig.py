@@ -261,7 +261,8 @@ _histories: dict[Path, ps.History] = {}  # that are open, by file
 def history_step(path: Path, version: int, durable: bool) -> None:
     """One more step of a history, which stays open until close_histories()."""
     if path not in _histories:
-        _histories[path] = ps.History(path, device="host", durable=durable)
+        format = "zarr" if path.suffix == ".zarr" else "cdf5"
+        _histories[path] = ps.History(path, device="host", durable=durable, format=format)
         _histories[path].define("a", ("x",), shape=(COLUMNS,))
     _histories[path].put("a", rows(version)[-1])
     _histories[path].end_step(version)
@@ -274,7 +275,10 @@ def close_histories() -> None:
 
 
 # Writers whose file stays open between versions: a new one would begin again.
-GROWING = {"history": Writer("history.nc", history_step, steps_by_netcdf, appends=True)}
+GROWING = {
+    "history": Writer("history.nc", history_step, steps_by_netcdf, appends=True),
+    "zarr-history": Writer("history.zarr", history_step, steps_by_zarr, appends=True),
+}
 
 
 def left_behind(folder: Path, expected: Path | None = None) -> list[str]:

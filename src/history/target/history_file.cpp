@@ -1,5 +1,5 @@
-// See history_file.hpp. The list of formats is here.
-#include "history/history_file.hpp"
+// See history_file.hpp.
+#include "history/target/history_file.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,54 +10,12 @@
 #include <cstring>
 #include <utility>
 
-#include "formats/create/hdf5/growing.hpp"
-#include "formats/create/netcdf/cdf_writer.hpp"
-#include "formats/faults.hpp"
 
 namespace penstock::history {
 namespace {
 
-using formats::ByteSink;
-using formats::CdfVersion;
-using formats::FileSchema;
-using formats::GrowingFilePtr;
-
-struct HistoryFormat {
-    const char* name;
-    bool big_endian;
-    GrowingFilePtr (*make)(const FileSchema&, ByteSink&);
-};
-constexpr HistoryFormat kHistoryFormats[] = {
-    {"cdf5", true, [](const FileSchema& schema, ByteSink& sink) { return make_cdf(schema, sink, CdfVersion::cdf5); }},
-    {"netcdf4", false,
-     [](const FileSchema& schema, ByteSink& sink) { return make_hdf5(schema, sink, {.is_netcdf4 = true}); }},
-    {"hdf5", false,
-     [](const FileSchema& schema, ByteSink& sink) { return make_hdf5(schema, sink, {.is_netcdf4 = false}); }},
-    {"cdf2", true, [](const FileSchema& schema, ByteSink& sink) { return make_cdf(schema, sink, CdfVersion::cdf2); }},
-};
-
-const HistoryFormat& format_named(const std::string& name) {
-    std::string known;
-    for (const HistoryFormat& one : kHistoryFormats) {
-        if (name == one.name) return one;
-        known += (known.empty() ? "" : ", ") + std::string(one.name);
-    }
-    throw Error(ErrorCode::invalid_argument, "open history", "there is no format " + formats::shown(name),
-                "use one of " + known);
-}
-
 // Far behind all data: the HDF5 library locks whole files, and its readers may look at a file that grows.
 constexpr off_t kHistoryLockAt = (off_t{1} << 62) + 1024;
-
-[[noreturn]] void refuse_second_writer(const std::string& name) {
-    ErrorInfo info;
-    info.code = ErrorCode::invalid_argument;
-    info.operation = "open history";
-    info.file = name;
-    info.cause = "another history, of this process or another one, writes it";
-    info.advice = "close that one, or give this one another name";
-    throw Error(std::move(info));
-}
 
 // Whether the name is still that of the open file.
 bool is_named(const std::string& name, const os::UniqueFd& file) {
@@ -94,25 +52,17 @@ LockedFile locked(const std::string& name) {
 
 }  // namespace
 
-bool stores_big_endian(const std::string& format) { return format_named(format).big_endian; }
-
-std::uint64_t digest_of(const std::string& format, const FileSchema& schema) {
-    SummingSink sink("history");
-    format_named(format).make(schema, sink);
-    return sink.sum();
-}
-
 void SummingSink::write(std::uint64_t offset_bytes, std::span<const std::byte> bytes) {
     constexpr std::uint64_t prime = 0x100000001b3;
     sum_ = (sum_ ^ offset_bytes) * prime;
     for (const std::byte one : bytes) sum_ = (sum_ ^ static_cast<std::uint64_t>(one)) * prime;
 }
 
-HistoryFile::HistoryFile(const Context& context, const HistoryFileOptions& options, const FileSchema& schema)
+HistoryFile::HistoryFile(const Context& context, const HistoryTargetOptions& options,
+                         const formats::FileSchema& schema, MakeGrowing make)
     : sink_(options.name, options.durable), none_(options.name) {
-    const HistoryFormat& format = format_named(options.format);
     if (!options.is_first) {
-        growing_ = format.make(schema, none_);
+        growing_ = make(schema, none_);
         file_ = context.open(options.name, {.mode = OpenMode::read_write});
         sink_.use(*file_);
         return;
@@ -123,7 +73,7 @@ HistoryFile::HistoryFile(const Context& context, const HistoryFileOptions& optio
     const bool replaces = options.replace && !other.is_missing;
     File made = context.open(options.name, {.mode = OpenMode::create, .durable = options.durable, .replace = replaces});
     sink_.use(made);
-    growing_ = format.make(schema, sink_);
+    growing_ = make(schema, sink_);
     made.close();
     file_ = context.open(options.name, {.mode = OpenMode::read_write});
     sink_.use(*file_);
@@ -147,7 +97,7 @@ void HistoryFile::publish(std::uint64_t steps) {
     growing_->publish(steps);
 }
 
-void HistoryFile::write_numbers(const formats::DataPlace& place, std::span<const double> numbers) {
+void HistoryFile::write_numbers(std::size_t, const formats::DataPlace& place, std::span<const double> numbers) {
     std::vector<std::byte> bytes(numbers.size_bytes());
     if (!numbers.empty()) std::memcpy(bytes.data(), numbers.data(), bytes.size());
     if (growing_->is_big_endian() == (std::endian::native == std::endian::little)) {

@@ -1,0 +1,96 @@
+// Texts and names of a new Zarr store: what the specification asks for, to the letter.
+#include "formats/create/zarr/zarr_documents.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "data/decode/checksums/sums.hpp"
+#include "penstock/error.hpp"
+
+namespace penstock::formats {
+namespace {
+
+NewVariable variable(const std::string& name, const char* dtype, std::vector<std::size_t> dimensions) {
+    NewVariable made;
+    made.name = name;
+    type_named(dtype, made.type);
+    made.dimensions = std::move(dimensions);
+    return made;
+}
+
+FileSchema schema() {
+    FileSchema made;
+    made.dimensions = {{"time", 0, true}, {"y", 5, false}, {"x \"1\"", 7, false}};
+    made.variables = {variable("time", "float64", {0}), variable("T", "float32", {0, 1, 2}),
+                      variable("packed", "int16", {0, 1, 2}), variable("x", "float64", {2}), variable("z", "bool", {})};
+    made.variables[2].filters = {{"shuffle", {2}}, {"zstd", {3}}};
+    made.variables[2].chunk = {2, 7};
+    made.variables[1].attributes = {text_attribute("units", "K"), number_attribute("_FillValue", -999.0),
+                                    number_attribute("limit", std::numeric_limits<double>::infinity()),
+                                    number_attribute("count", std::int32_t{3}), number_attribute("whole", 2.0F)};
+    return made;
+}
+
+ZarrDocuments documents() { return {schema(), {256, 1, 1, 1, 1}, "x.zarr"}; }
+
+TEST(ZarrDocuments, of_an_array_say_where_each_step_is) {
+    EXPECT_EQ(documents().array(1, 9),
+              R"({"zarr_format":3,"node_type":"array","shape":[9,5,7],"data_type":"float32",)"
+              R"("chunk_grid":{"name":"regular","configuration":{"chunk_shape":[1,5,7]}},)"
+              R"("chunk_key_encoding":{"name":"default","configuration":{"separator":"."}},"fill_value":"NaN",)"
+              R"("codecs":[{"name":"bytes","configuration":{"endian":"little"}}],)"
+              R"("attributes":{"units":"K","_FillValue":"AAAAAAA4j8A=","limit":"Infinity","count":3,"whole":2.0},)"
+              R"("dimension_names":["time","y","x \"1\""]})");
+    EXPECT_EQ(documents().chunk_file(1, 8), "T/c.8.0.0");
+    EXPECT_EQ(documents().chunk_file(0, 255), "time/c.0");
+    EXPECT_EQ(documents().chunk_file(0, 256), "time/c.1");
+    EXPECT_EQ(documents().chunk_file(3, 8), "x/c.0") << "of all steps";
+    EXPECT_EQ(documents().chunk_file(4, 0), "z/c") << "one value";
+    EXPECT_NE(documents().array(4, 0).find(R"("fill_value":false,"codecs":[{"name":"bytes"}])"), std::string::npos);
+}
+
+TEST(ZarrDocuments, of_compressed_arrays_have_shards_of_whole_chunks) {
+    const std::string packed = documents().array(2, 1);
+    EXPECT_NE(packed.find(R"("chunk_shape":[1,6,7])"), std::string::npos) << "3 chunks of 2 along y: " << packed;
+    EXPECT_NE(packed.find(R"("chunk_shape":[1,2,7],"codecs":[{"name":"bytes","configuration":{"endian":"little"}},)"
+                          R"({"name":"numcodecs.shuffle","configuration":{"elementsize":2}},)"
+                          R"({"name":"zstd","configuration":{"level":3,"checksum":false}}],"index_codecs":)"),
+              std::string::npos)
+        << packed;
+    EXPECT_TRUE(documents().is_sharded(2));
+    EXPECT_FALSE(documents().is_sharded(1));
+}
+
+TEST(ZarrDocuments, the_index_of_a_shard_has_a_place_for_each_chunk_and_its_sum) {
+    const std::vector<std::byte> index = documents().shard_index({10, 300, 5});
+    ASSERT_EQ(index.size(), 3 * 16 + 4u);
+    const std::uint64_t expected[] = {0, 10, 10, 300, 310, 5};
+    EXPECT_EQ(std::memcmp(index.data(), expected, sizeof expected), 0);
+    const std::uint32_t sum = data::crc32c(std::span(index).first(48));
+    EXPECT_EQ(std::memcmp(index.data() + 48, &sum, 4), 0);
+}
+
+TEST(ZarrDocuments, of_the_root_have_those_of_all_arrays) {
+    const std::string root = documents().root(4);
+    for (std::size_t i = 0; i < schema().variables.size(); ++i)
+        EXPECT_NE(root.find(documents().array(i, 4)), std::string::npos) << i;
+    EXPECT_EQ(documents().array_file(1), "T/zarr.json");
+}
+
+TEST(ZarrDocuments, refuse_types_that_zarr_does_not_have) {
+    FileSchema wrong = schema();
+    wrong.variables[1].type = raw_type(12);
+    try {
+        ZarrDocuments(wrong, {256, 1, 1, 1, 1}, "x.zarr");
+        FAIL() << "not refused";
+    } catch (const Error& error) {
+        EXPECT_STREQ(error.what(), "create x.zarr: variable 'T' has dtype void96, which Zarr does not have; "
+                                   "use bool, integers, floats or complex numbers");
+    }
+}
+
+}  // namespace
+}  // namespace penstock::formats

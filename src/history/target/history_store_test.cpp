@@ -1,0 +1,166 @@
+// Histories in Zarr stores: values come back, readers see whole steps alone, and a name that has something else keeps
+// it.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <numeric>
+#include <thread>
+
+#include "history/history_rig.hpp"
+#include "history/layout.hpp"
+#include "history/target/history_target.hpp"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+
+class HistoryStores : public HistoryTest {
+  protected:
+    HistoryStores() { name_ = folder_.file("history.zarr"); }
+
+    HistoryOptions zarr(const std::string& compression = "none") const {
+        HistoryOptions made = options();
+        made.format = "zarr";
+        made.compression.name = compression;
+        return made;
+    }
+    static std::string text_of(const std::string& file) {
+        std::ifstream in(file, std::ios::binary);
+        return {std::istreambuf_iterator<char>(in), {}};
+    }
+    std::string root() const { return text_of(name_ + "/zarr.json"); }
+    std::size_t entries() const { return folder_.entries(); }
+
+    // A step of the variable "T" of 12 numbers and of "count".
+    void put_step(History& history, float first, double time) const {
+        std::vector<double> numbers(16);
+        std::iota(numbers.begin(), numbers.end(), static_cast<double>(first) - 1);
+        history.put("T", field(numbers).data());
+        history.put("count", field(std::vector<std::int32_t>{static_cast<int>(first)}).data());
+        history.end_step(time);
+    }
+    void define(History& history) const {
+        history.define({.name = "T", .dimensions = {"y", "x"}, .shape = {3, 4}, .halo_low = {1, 0},
+                        .source_dtype = "float64",
+                        .attributes = {{.name = "units", .text = "K"},
+                                       {.name = "_FillValue", .dtype = "float32", .numbers = {-999}}}});
+        history.define({.name = "count", .dimensions = {}, .shape = {}, .dtype = "int32"});
+        const std::vector<double> x{0.5, 1.5, 2.5, 3.5};
+        const auto bytes = std::as_bytes(std::span(x));
+        history.define_constant({.name = "x", .dimensions = {"x"}, .shape = {4},
+                                 .values = {bytes.begin(), bytes.end()}});
+    }
+};
+
+TEST_P(HistoryStores, have_the_values_that_were_put) {
+    for (const char* compression : {"none", "gzip", "zstd", "lz4"}) {
+        History history(context_, name_, zarr(compression));
+        define(history);
+        for (int step = 0; step < 3; ++step) put_step(history, static_cast<float>(10 * step), 60.0 * step);
+        history.close();
+        EXPECT_EQ(shape("T"), (std::vector<std::int64_t>{3, 3, 4}));
+        const std::vector<float> found = read<float>("T");
+        for (std::size_t i = 0; i < 36; ++i)
+            ASSERT_EQ(found[i], static_cast<float>(i / 12 * 10 + 3 + i % 12)) << compression << " " << i;
+        EXPECT_EQ(read<double>("time"), (std::vector<double>{0, 60, 120})) << compression;
+        EXPECT_EQ(read<std::int32_t>("count"), (std::vector<std::int32_t>{0, 10, 20}));
+        EXPECT_EQ(read<double>("x"), (std::vector<double>{0.5, 1.5, 2.5, 3.5}));
+        EXPECT_EQ(entries(), 1u) << "nothing lies beside the store";
+    }
+}
+
+TEST_P(HistoryStores, have_means_with_bounds_over_more_steps_than_a_file_of_times_has) {
+    History history(context_, name_, zarr());
+    history.define({.name = "w", .dimensions = {"x"}, .shape = {2}, .dtype = "float64",
+                    .statistic = HistoryStatistic::mean});
+    constexpr std::size_t steps = 259;
+    for (std::size_t step = 0; step < steps; ++step) {
+        for (const double part : {0.0, 2.0}) {
+            history.put("w", field(std::vector<double>{static_cast<double>(step) + part, 7.0}).data());
+        }
+        history.end_step(static_cast<double>(step) + 1);
+    }
+    history.close();
+    const std::vector<double> means = read<double>("w"), bounds = read<double>("time_bnds");
+    const std::vector<double> times = read<double>("time");
+    ASSERT_EQ(means.size(), 2 * steps);
+    for (std::size_t step = 0; step < steps; ++step) {
+        ASSERT_EQ(means[2 * step], static_cast<double>(step) + 1) << step;
+        ASSERT_EQ(times[step], static_cast<double>(step) + 1);
+        ASSERT_EQ(bounds[2 * step], static_cast<double>(step));
+        ASSERT_EQ(bounds[2 * step + 1], static_cast<double>(step) + 1);
+    }
+}
+
+TEST_P(HistoryStores, show_no_step_before_all_of_it_is_there) {
+    history::Definitions all;
+    all.variables.push_back({.name = "T", .dimensions = {"x"}, .shape = {100}});
+    const history::HistoryLayout layout = plan_history(all, zarr(), false);
+    const auto target = history::make_target(context_, {.name = name_, .format = "zarr"}, layout.schema);
+    EXPECT_NE(root().find(R"("shape":[0,100])"), std::string::npos) << root();
+    const auto places = target->reserve({});
+    Buffer data = field(std::vector<float>(100, 2.0F));
+    target->file(1).write(data.view()).or_throw();
+    target->write_numbers(0, places[0], std::vector<double>{5.0});
+    EXPECT_FALSE(fs::exists(name_ + "/T/c.0.0")) << "a chunk that is not whole";
+    EXPECT_NE(root().find(R"("shape":[0,100])"), std::string::npos);
+    target->publish(1);
+    EXPECT_EQ(fs::file_size(name_ + "/T/c.0.0"), 400u);
+    EXPECT_EQ(read<float>("T").at(99), 2.0F);
+    target->reserve({});
+    target->close();
+    EXPECT_FALSE(fs::exists(name_ + "/T/c.1.0")) << "of a step that was not written";
+    EXPECT_NE(root().find(R"("shape":[1,100])"), std::string::npos);
+}
+
+TEST_P(HistoryStores, have_one_writer_and_replace_stores_alone) {
+    const auto begun = [&](HistoryOptions wanted) {
+        History history(context_, name_, wanted);
+        define(history);
+        history.begin();
+        return history;
+    };
+    History first = begun(zarr());
+    expect_refusal("another history, of this process or another one, writes it", [&] { begun(zarr()); });
+    put_step(first, 1, 1);
+    first.close();
+    HistoryOptions keeping = zarr();
+    keeping.replace = false;
+    try {
+        begun(keeping);
+        ADD_FAILURE() << "replaced";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), code_from_errno(EEXIST)) << error.what();
+    }
+    EXPECT_EQ(read<double>("time").size(), 1u) << "it is as it was";
+    begun(zarr()).close();
+    EXPECT_EQ(read<double>("time").size(), 0u) << "replaced";
+    EXPECT_EQ(entries(), 1u);
+    fs::remove(name_ + "/zarr.json");
+    expect_refusal("it is there, and no Zarr store", [&] { begun(zarr()); });
+    EXPECT_TRUE(fs::exists(name_ + "/T/zarr.json")) << "what is no store is not touched";
+    fs::remove_all(name_);
+    test::write_file(name_, {1, 2, 3});
+    expect_refusal("it is there, and no Zarr store", [&] { begun(zarr()); });
+    EXPECT_EQ(fs::file_size(name_), 3u);
+    EXPECT_EQ(entries(), 1u);
+}
+
+TEST_P(HistoryStores, refuse_what_zarr_does_not_have) {
+    HistoryOptions shared = zarr();
+    shared.processes = 2;
+    expect_refusal("several processes write the format 'zarr'", [&] { History(context_, name_, shared); });
+    History history(context_, name_, zarr());
+    history.define({.name = "zarr.json", .dimensions = {"x"}, .shape = {2}});
+    expect_refusal("has the name of a document of Zarr",
+                   [&] { history.put("zarr.json", field(std::vector<float>(2)).data()); });
+    EXPECT_EQ(entries(), 0u) << "nothing was begun";
+}
+
+INSTANTIATE_TEST_SUITE_P(Memory, HistoryStores, testing::Values(MemoryKind::device, MemoryKind::system));
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,77 @@
+// See history_target.hpp. The list of formats is here.
+#include "history/target/history_target.hpp"
+
+#include "formats/create/hdf5/growing.hpp"
+#include "formats/create/netcdf/cdf_writer.hpp"
+#include "formats/create/zarr/zarr_documents.hpp"
+#include "formats/faults.hpp"
+#include "history/target/history_file.hpp"
+#include "history/target/history_store.hpp"
+
+namespace penstock::history {
+namespace {
+
+using formats::ByteSink;
+using formats::CdfVersion;
+using formats::FileSchema;
+
+struct HistoryFormat {
+    const char* name;
+    bool big_endian;
+    MakeGrowing make;  // null: a store
+};
+constexpr HistoryFormat kHistoryFormats[] = {
+    {"cdf5", true, [](const FileSchema& schema, ByteSink& sink) { return make_cdf(schema, sink, CdfVersion::cdf5); }},
+    {"netcdf4", false,
+     [](const FileSchema& schema, ByteSink& sink) { return make_hdf5(schema, sink, {.is_netcdf4 = true}); }},
+    {"hdf5", false,
+     [](const FileSchema& schema, ByteSink& sink) { return make_hdf5(schema, sink, {.is_netcdf4 = false}); }},
+    {"cdf2", true, [](const FileSchema& schema, ByteSink& sink) { return make_cdf(schema, sink, CdfVersion::cdf2); }},
+    {"zarr", false, nullptr},
+};
+
+const HistoryFormat& format_named(const std::string& name) {
+    std::string known;
+    for (const HistoryFormat& one : kHistoryFormats) {
+        if (name == one.name) return one;
+        known += (known.empty() ? "" : ", ") + std::string(one.name);
+    }
+    throw Error(ErrorCode::invalid_argument, "open history", "there is no format " + formats::shown(name),
+                "use one of " + known);
+}
+
+}  // namespace
+
+bool stores_big_endian(const std::string& format) { return format_named(format).big_endian; }
+bool takes_processes(const std::string& format) { return format_named(format).make != nullptr; }
+
+std::uint64_t digest_of(const std::string& format, const FileSchema& schema) {
+    SummingSink sink("history");
+    if (const MakeGrowing make = format_named(format).make) {
+        make(schema, sink);
+    } else {
+        const std::string root =
+            formats::ZarrDocuments(schema, std::vector<std::uint64_t>(schema.variables.size(), 1), "history").root(0);
+        sink.write(0, std::as_bytes(std::span(root)));
+    }
+    return sink.sum();
+}
+
+std::unique_ptr<HistoryTarget> make_target(const Context& context, const HistoryTargetOptions& options,
+                                           const FileSchema& schema) {
+    const HistoryFormat& format = format_named(options.format);
+    if (format.make == nullptr) return std::make_unique<HistoryStore>(context, options, schema);
+    return std::make_unique<HistoryFile>(context, options, schema, format.make);
+}
+
+void refuse_second_writer(const std::string& name) {
+    ErrorInfo info;
+    info.code = ErrorCode::invalid_argument;
+    info.operation = "open history";
+    info.file = name;
+    info.cause = "another history, of this process or another one, writes it";
+    info.advice = "close that one, or give this one another name";
+    throw Error(std::move(info));
+}
+
+}  // namespace penstock::history

@@ -1,0 +1,60 @@
+// HistoryTarget: where the steps of a history go: one file, or the files of a store. It appears under its name whole
+// and without steps, and then takes one step after the other. Implementations: HistoryFile, HistoryStore.
+//
+// The order of the calls for a step is: reserve(), the data are written to file(), write_numbers(), publish().
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "formats/create/schema.hpp"
+#include "penstock/context.hpp"
+
+namespace penstock::history {
+
+struct HistoryTargetOptions {
+    std::string name;
+    std::string format;
+    bool durable = false;
+    bool replace = true;
+    bool is_first = true;      // the process that makes the file
+    std::size_t numbers = 1;   // of the first variables, whose steps come by write_numbers(): times, and bounds
+};
+
+class HistoryTarget {
+  public:
+    virtual ~HistoryTarget() = default;
+    virtual const std::string& name() const noexcept = 0;
+    // Where the variable lies in the step that was reserved last. Requires: its place is not empty, and it is none of
+    // the numbers.
+    virtual const File& file(std::size_t variable) const noexcept = 0;
+    // Where the data of each variable of the schema go in the next step; see GrowingFile.
+    virtual std::vector<formats::DataPlace> reserve(std::span<const formats::StoredChunks> stored) = 0;
+    // Numbers of a step, e.g. its time: written in the order of bytes of the format.
+    virtual void write_numbers(std::size_t variable, const formats::DataPlace& place,
+                               std::span<const double> numbers) = 0;
+    // All of these places are there, also where no process wrote the last bytes: readers refuse a file that is shorter
+    // than it says.
+    virtual void hold(std::span<const formats::DataPlace> places) = 0;
+    // The data that were written survive a power cut.
+    virtual void sync() = 0;
+    virtual void publish(std::uint64_t steps) = 0;
+    virtual void close() = 0;
+};
+
+// Throw Error{invalid_argument} of a format that there is not.
+bool stores_big_endian(const std::string& format);
+// Whether several processes may write one history of it.
+bool takes_processes(const std::string& format);
+// Sum of what makes the file of a schema. Throws Error of the schema.
+std::uint64_t digest_of(const std::string& format, const formats::FileSchema& schema);
+// Throws Error: of the schema, of the system, and where another history writes there.
+std::unique_ptr<HistoryTarget> make_target(const Context& context, const HistoryTargetOptions& options,
+                                           const formats::FileSchema& schema);
+[[noreturn]] void refuse_second_writer(const std::string& name);
+
+}  // namespace penstock::history
