@@ -177,8 +177,8 @@ def test_a_process_that_fails_ends_all_and_says_why(rig: Callable[..., Rig], mon
 
 
 def test_as_published_takes_the_time_that_a_plain_program_takes(rig: Callable[..., Rig], tmp_path: Path) -> None:
-    """Turn by turn; the least of each, for the machine may be busy. An fsync or the filling of the array in the time
-    would make it several times as long."""
+    """Turn by turn; the least of each, of more turns while the machine is busy. An fsync or the filling of the array in
+    the time would make it several times as long in each of them."""
     source, plain, file = tmp_path / "plain.c", tmp_path / "plain", tmp_path / "plain.bin"
     source.write_text(PLAIN)
     subprocess.run([need_compiler(), "-O2", "-o", plain, source], check=True, timeout=LIMIT_S)
@@ -186,10 +186,12 @@ def test_as_published_takes_the_time_that_a_plain_program_takes(rig: Callable[..
     file.write_bytes(bytes(size))
     for direction in ("write", "read"):
         ours, theirs = [], []
-        for _ in range(9):
+        for turn in range(60):
             ours.append(made.measure(C, direction, size, 1)["seconds"])
             command = [str(plain), direction, str(file), str(size // 8)]
             theirs.append(float(subprocess.run(command, check=True, capture_output=True, timeout=LIMIT_S).stdout))
+            if turn >= 8 and 0.5 < min(ours) / min(theirs) < 2:
+                break
         assert 0.5 < min(ours) / min(theirs) < 2, (direction, ours, theirs)
 
 
