@@ -1,5 +1,5 @@
-// Converts CUDA's return codes to Errors. It clears the pending code, so that other users of the runtime in this thread
-// do not see it.
+// Converts CUDA's return codes to Errors, for applications. It clears the pending code, so that other users of the
+// runtime in this thread do not see it.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -8,9 +8,9 @@
 
 #include "penstock/error.hpp"
 
-namespace penstock::hmatrix::gpu {
+namespace penstock::apps {
 
-inline void check(cudaError_t code, const char* operation) {
+inline void check_cuda(cudaError_t code, const char* operation) {
     if (code == cudaSuccess) return;
     static_cast<void>(cudaGetLastError());
     ErrorInfo info;
@@ -21,4 +21,4 @@ inline void check(cudaError_t code, const char* operation) {
     throw Error(std::move(info));
 }
 
-}  // namespace penstock::hmatrix::gpu
+}  // namespace penstock::apps

@@ -1,4 +1,5 @@
 // Passes on a GPU, one behind the other on the model's stream.
+#include "cuda_check.hpp"
 #include "flow/engine.hpp"
 #include "flow/kernels.hpp"
 #include "penstock/device.hpp"
@@ -16,9 +17,9 @@ class GpuEngine final : public Engine {
     void download(double* to, const double* from, std::int64_t count) override {
         copy(CopyDirection::to_host, to, from, count);
     }
-    void run(const Close& pass) override { check(launch(pass, handle()), "fill halos on the GPU"); }
-    void run(const Advance& pass) override { check(launch(pass, handle()), "advance the model on the GPU"); }
-    void run(const Diagnose& pass) override { check(launch(pass, handle()), "diagnose the model on the GPU"); }
+    void run(const Close& pass) override { apps::check_cuda(launch(pass, handle()), "fill halos on the GPU"); }
+    void run(const Advance& pass) override { apps::check_cuda(launch(pass, handle()), "advance it on the GPU"); }
+    void run(const Diagnose& pass) override { apps::check_cuda(launch(pass, handle()), "diagnose it on the GPU"); }
     std::uintptr_t stream() const noexcept override {
         return reinterpret_cast<std::uintptr_t>(stream_->native_handle());
     }
@@ -34,17 +35,6 @@ class GpuEngine final : public Engine {
     cudaStream_t handle() {
         context_.device().enter_thread();
         return static_cast<cudaStream_t>(stream_->native_handle());
-    }
-    // Clears the pending code, so that other users of the runtime in this thread do not see it.
-    static void check(cudaError_t code, const char* operation) {
-        if (code == cudaSuccess) return;
-        static_cast<void>(cudaGetLastError());
-        ErrorInfo info;
-        info.code = code == cudaErrorMemoryAllocation ? ErrorCode::out_of_memory : ErrorCode::device_error;
-        info.system_code = static_cast<int>(code);
-        info.operation = operation;
-        info.cause = std::string(cudaGetErrorName(code)) + " (" + cudaGetErrorString(code) + ")";
-        throw Error(std::move(info));
     }
 
     Context context_;

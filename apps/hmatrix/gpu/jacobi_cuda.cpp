@@ -1,7 +1,7 @@
 // Inverts the blocks on the host, one column of all blocks at a time.
 #include <algorithm>
 
-#include "hmatrix/gpu/cuda_check.hpp"
+#include "cuda_check.hpp"
 #include "hmatrix/gpu/jacobi.hpp"
 #include "hmatrix/gpu/kernels.hpp"
 #include "hmatrix/gpu/memory.hpp"
@@ -50,7 +50,7 @@ class GpuBlockJacobi final : public LinearOperator {
         for (std::int64_t column = 0; column < count; ++column) {
             const gpu::BlockDiagonal what{inverse_.data(), offsets_.data(), places_.data(), count_,
                                           x + column * unknowns_, y + column * unknowns_};
-            gpu::check(gpu::launch_block_diagonal(what, stream), "apply block-Jacobi");
+            apps::check_cuda(gpu::launch_block_diagonal(what, stream), "apply block-Jacobi");
         }
     }
 

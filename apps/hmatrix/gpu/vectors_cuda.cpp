@@ -1,9 +1,9 @@
 // VectorSpace on a GPU. Each operation is a kernel; results reach the host through page-locked memory.
 #include <algorithm>
 
+#include "cuda_check.hpp"
 #include "hmatrix/gpu/kernels.hpp"
 #include "hmatrix/gpu/memory.hpp"
-#include "hmatrix/gpu/cuda_check.hpp"
 #include "hmatrix/gpu/vectors.hpp"
 
 namespace penstock::hmatrix {
@@ -48,7 +48,8 @@ class GpuVectors final : public VectorSpace {
             results_ = gpu::DeviceArray<double>(context_.device(), columns, MemoryKind::pinned);
         }
         // The kernel writes the results to page-locked memory directly, so the host waits for no copy.
-        gpu::check(gpu::launch_dots({basis, x, size_, columns, partial_.data(), results_.data()}, handle()), "dots");
+        const gpu::Dots what{basis, x, size_, columns, partial_.data(), results_.data()};
+        apps::check_cuda(gpu::launch_dots(what, handle()), "dots");
         stream_.synchronize();
         std::copy_n(results_.data(), columns, result.data());
     }
@@ -59,13 +60,13 @@ class GpuVectors final : public VectorSpace {
             const double* const columns = basis + static_cast<std::int64_t>(first) * size_;
             gpu::Combination what{columns, size_, static_cast<int>(count), y, {}};
             std::copy(part.begin(), part.end(), what.factor);
-            gpu::check(gpu::launch_combine(what, handle()), "combine vectors");
+            apps::check_cuda(gpu::launch_combine(what, handle()), "combine vectors");
         }
     }
 
   private:
     cudaStream_t handle() { return static_cast<cudaStream_t>(stream_.native_handle()); }
-    void axpby(const gpu::Axpby& what) { gpu::check(gpu::launch_axpby(what, size_, handle()), "add vectors"); }
+    void axpby(const gpu::Axpby& what) { apps::check_cuda(gpu::launch_axpby(what, size_, handle()), "add vectors"); }
 
     Context context_;
     Stream& stream_;

@@ -3,7 +3,7 @@
 #include <iterator>
 #include <utility>
 
-#include "hmatrix/gpu/cuda_check.hpp"
+#include "cuda_check.hpp"
 #include "hmatrix/gpu/digits/digit_plan.hpp"
 #include "hmatrix/gpu/kernels.hpp"
 #include "hmatrix/gpu/memory.hpp"
@@ -25,7 +25,7 @@ class TileMultiplier : public Multiplier {
 
     TileMultiplier(const Context& context, Stream& stream, std::int64_t unknowns, Plan made)
         : context_(context), stream_(stream), unknowns_(unknowns), batches_(std::move(made.batches)) {
-        check(allow_tiles(overlap_), "prepare products");
+        apps::check_cuda(allow_tiles(overlap_), "prepare products");
         rows_ = Array(context_.device(), stream_, made.rows);
         tiles_ = DeviceArray<Tile>(context_.device(), stream_, made.tiles);
         t_numbers_ = made.t_numbers;
@@ -38,7 +38,7 @@ class TileMultiplier : public Multiplier {
         for (std::int64_t column = 0; column < vectors_.count; ++column) {
             const TileVectors<Real> one{x() + column * unknowns_, t_.data() + column * t_numbers_,
                                         vectors_.y + column * unknowns_};
-            check(launch_tiles(group_, one, {stream(), overlap_, behind_}), "multiply");
+            apps::check_cuda(launch_tiles(group_, one, {stream(), overlap_, behind_}), "multiply");
             behind_ = true;
         }
         group_.count = 0;
@@ -125,7 +125,7 @@ class DigitsMultiplier final : public TileMultiplier<DigitBatch, DigitPlan> {
             single_x_ = DeviceArray<float>(context_.device(), values);
             largest_ = DeviceArray<unsigned long long>(context_.device(), vectors.count);
         }
-        check(launch_to_single(scaled(), stream()), "round a vector");
+        apps::check_cuda(launch_to_single(scaled(), stream()), "round a vector");
     }
 
     void collect(std::int64_t number, const BatchView& view) override {
@@ -135,7 +135,7 @@ class DigitsMultiplier final : public TileMultiplier<DigitBatch, DigitPlan> {
         batch.tiers_used = tiers_;
     }
 
-    void end() override { check(launch_scale_back(scaled(), vectors_.y, stream()), "scale a product"); }
+    void end() override { apps::check_cuda(launch_scale_back(scaled(), vectors_.y, stream()), "scale a product"); }
 
   private:
     const float* x() const noexcept override { return single_x_.data(); }
