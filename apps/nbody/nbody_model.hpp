@@ -1,7 +1,7 @@
 // A star cluster of bodies that pull each other: a model whose snapshots and restarts a particle code would write.
 //
-// The bodies lie in memory of the context's device. advance() returns when they are there. The same options give the same bits each time on one device, whatever the number of threads, and so does a
-// model that goes on from a restart.
+// The bodies lie in memory of the context's device. advance() returns when they are there. The same options give the
+// same bits each time on one device, whatever the number of threads, and so does a model that goes on from a restart.
 #pragma once
 
 #include <cstddef>
