@@ -131,6 +131,32 @@ TEST_P(CompressedHistory, refuses_what_no_file_can_have) {
     expect_refusal("and chunks of 0", [&] { history.define(one); });
 }
 
+TEST_P(CompressedHistory, a_box_of_one_process_is_compressed_where_it_is_all) {
+    HistoryOptions wanted = options();
+    wanted.format = "zarr";
+    wanted.compression.name = "gzip";
+    std::vector<float> numbers(4000);
+    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i / 7);
+    HistoryVariable all{.name = "T", .dimensions = {"x"}, .shape = {4000}, .global_shape = {4000}, .start = {0}};
+    all.chunk_shape = {1000};
+    {
+        History history(context_, name_, wanted);
+        history.define(all);
+        for (int step = 0; step < 2; ++step) {
+            history.put("T", field(numbers).data());
+            history.end_step(step);
+        }
+        history.close();
+    }
+    const std::vector<float> found = read<float>("T");
+    ASSERT_EQ(found.size(), 8000u);
+    EXPECT_TRUE(std::equal(numbers.begin(), numbers.end(), found.begin()));
+    EXPECT_TRUE(std::equal(numbers.begin(), numbers.end(), found.begin() + 4000));
+    History part(context_, name_, wanted);
+    all.shape = {2000};
+    expect_refusal("this process has a part of its elements", [&] { part.define(all); });
+}
+
 INSTANTIATE_TEST_SUITE_P(Memory, CompressedHistory, testing::Values(MemoryKind::device, MemoryKind::system));
 
 TEST(UsualChunks, are_whole_layers_of_a_mebibyte_at_most) {

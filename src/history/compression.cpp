@@ -86,6 +86,10 @@ void add_compression(formats::NewVariable& made, const HistoryVariable& given, c
     const std::string what = "variable " + formats::shown(given.name);
     made.filters = filters_of(what, given.compression.value_or(options.compression), options, made.type.item_bytes);
     if (given.shape.empty()) made.filters.clear();  // one element of a step becomes no smaller
+    if (!made.filters.empty() && !given.global_shape.empty()) {
+        refuse_compression(what, "this process has a part of its elements, and chunks are made of all",
+                           "give all of global_shape, or compress nothing");
+    }
     if (!given.chunk_shape.empty()) {
         if (given.chunk_shape.size() != order.size()) {
             const std::string lengths = std::to_string(given.chunk_shape.size()) + " lengths of chunks";

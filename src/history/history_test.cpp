@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -389,6 +390,19 @@ TEST_P(HistoryTest, MemoryThatIsNoneOfTheDevicesIsRefused) {
     EXPECT_THROW(history.put("T", on_host.data()), Error);
     const Buffer small = field(counted(29));
     EXPECT_THROW(history.put("T", small.data()), Error);
+}
+
+TEST_P(HistoryTest, transposes_where_two_dimensions_have_one_name) {
+    History history(context_, name_, options());
+    history.define({.name = "T", .dimensions = {"y", "x", "x"}, .shape = {2, 3, 3},
+                    .file_dimensions = {"x", "y", "x"}});
+    std::vector<float> numbers(18);
+    std::iota(numbers.begin(), numbers.end(), 0.0F);
+    history.put("T", field(numbers).data());
+    history.end_step(0);
+    history.close();
+    EXPECT_EQ(read<float>("T"),
+              (std::vector<float>{0, 1, 2, 9, 10, 11, 3, 4, 5, 12, 13, 14, 6, 7, 8, 15, 16, 17}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Memory, HistoryTest, testing::Values(MemoryKind::device, MemoryKind::system),

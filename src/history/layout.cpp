@@ -142,9 +142,11 @@ std::vector<std::size_t> file_order(const std::string& what, const HistoryVariab
     if (!std::is_permutation(one.file_dimensions.begin(), one.file_dimensions.end(), one.dimensions.begin())) {
         refuse(what + " has other dimensions in the file than in memory", "give the same names in another order");
     }
+    std::vector<std::string> left = one.dimensions;  // two may have one name: each is taken once
     for (std::size_t axis = 0; axis < order.size(); ++axis) {
-        const auto found = std::find(one.dimensions.begin(), one.dimensions.end(), one.file_dimensions[axis]);
-        order[axis] = static_cast<std::size_t>(found - one.dimensions.begin());
+        const auto found = std::find(left.begin(), left.end(), one.file_dimensions[axis]);
+        order[axis] = static_cast<std::size_t>(found - left.begin());
+        found->clear();
     }
     return order;
 }
@@ -328,17 +330,26 @@ void add_constant(HistoryLayout& layout, const HistoryConstant& one) {
     layout.schema.variables.push_back(std::move(made));
 }
 
-void add_variable(HistoryLayout& layout, const HistoryVariable& one, const HistoryOptions& options, bool swap) {
+// A box that is all of it is no box where there is one process: its data may be compressed then.
+HistoryVariable without_whole_box(HistoryVariable one, const HistoryOptions& options) {
+    if (options.processes != 1 || one.shape != one.global_shape) return one;
+    one.global_shape.clear();
+    one.start.clear();
+    return one;
+}
+
+void add_variable(HistoryLayout& layout, const HistoryVariable& given, const HistoryOptions& options, bool swap) {
     constexpr std::array<const char*, 4> methods{"", "time: mean", "time: minimum", "time: maximum"};
-    const std::string what = "variable " + shown(one.name);
-    check_lists(what, one);
+    const std::string what = "variable " + shown(given.name);
+    check_lists(what, given);
+    const HistoryVariable one = without_whole_box(given, options);
     FieldLayout field = plan_field(what, one, swap);
     NewVariable made{one.name, type_named(what, one.dtype), {0}, {}, {}};
     for (const std::size_t axis : file_order(what, one)) {
         const std::uint64_t length = one.global_shape.empty() ? one.shape[axis] : one.global_shape[axis];
         made.dimensions.push_back(dimension_of(layout.schema, what, one.dimensions[axis], length));
     }
-    for (const HistoryAttribute& given : one.attributes) made.attributes.push_back(attribute_of(what, given));
+    for (const HistoryAttribute& each : one.attributes) made.attributes.push_back(attribute_of(what, each));
     if (one.statistic != HistoryStatistic::none && !has_attribute(one.attributes, "cell_methods")) {
         made.attributes.push_back(
             formats::text_attribute("cell_methods", methods.at(static_cast<std::size_t>(one.statistic))));

@@ -25,6 +25,16 @@ bool is_named(const std::string& name, const os::UniqueFd& file) {
            named.st_dev == opened.st_dev;
 }
 
+// A child that was forked has the lock too: it goes for both.
+void unlock(const os::UniqueFd& file) {
+    struct flock lock {};
+    lock.l_type = F_UNLCK;
+    lock.l_whence = SEEK_SET;
+    lock.l_start = kHistoryLockAt;
+    lock.l_len = 1;
+    if (file) ::fcntl(file.get(), F_OFD_SETLK, &lock);
+}
+
 struct LockedFile {
     os::UniqueFd file;
     bool is_missing = false;
@@ -80,6 +90,8 @@ HistoryFile::HistoryFile(const Context& context, const HistoryTargetOptions& opt
     lock_ = locked(options.name).file;
 }
 
+HistoryFile::~HistoryFile() { unlock(lock_); }
+
 std::vector<formats::DataPlace> HistoryFile::reserve(std::span<const formats::StoredChunks> stored) {
     const std::lock_guard lock(mutex_);
     return growing_->reserve(stored);
@@ -113,6 +125,7 @@ void HistoryFile::close() {
     if (!file_) return;
     sink_.barrier();
     File file = *std::exchange(file_, std::nullopt);
+    unlock(lock_);
     lock_.reset();
     file.close();
 }

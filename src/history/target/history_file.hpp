@@ -39,6 +39,7 @@ class HistoryFile final : public HistoryTarget {
     // Throws Error: of the schema, of the system, and where another history writes the file.
     HistoryFile(const Context& context, const HistoryTargetOptions& options, const formats::FileSchema& schema,
                 MakeGrowing make);
+    ~HistoryFile() override;
 
     const std::string& name() const noexcept override { return file_->name(); }
     const File& file(std::size_t) const noexcept override { return *file_; }

@@ -23,6 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kNumbersInChunk = 256;  // times in a file: small enough to be written anew with each step
+constexpr std::size_t kNameBytes = 200;         // of a store's name in that of the folder beside: names have 255
 
 std::vector<std::uint64_t> steps_in_chunks(const formats::FileSchema& schema, std::size_t numbers) {
     std::vector<std::uint64_t> steps(schema.variables.size(), 1);
@@ -53,8 +54,8 @@ class NewFolder {
   public:
     explicit NewFolder(const fs::path& name) {
         for (unsigned number = 0;; ++number) {
-            path_ = name.parent_path() / ("." + name.filename().string() + ".penstock-" + std::to_string(::getpid()) +
-                                          "-" + std::to_string(number));
+            path_ = name.parent_path() / ("." + name.filename().string().substr(0, kNameBytes) + ".penstock-" +
+                                          std::to_string(::getpid()) + "-" + std::to_string(number));
             if (::mkdir(path_.c_str(), 0777) == 0) return;
             if (errno != EEXIST) throw Error(errno_info("open history", name.string(), errno));
         }
@@ -67,9 +68,18 @@ class NewFolder {
     NewFolder& operator=(const NewFolder&) = delete;
     std::string path() const { return path_.string(); }
 
-    // In place of an older store, in one step where the file system can.
-    void take_name(const std::string& name) {
-        if (::rename(path_.c_str(), name.c_str()) == 0) return;  // nothing was there, or an empty folder
+    // Nothing has the name: of two histories that begin at once, one finds that the other took it.
+    void take_free_name(const std::string& name) {
+        if (::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, name.c_str(), RENAME_NOREPLACE) == 0) return;
+        const bool is_missing = errno == EINVAL || errno == ENOSYS;
+        if (is_missing && ::rename(path_.c_str(), name.c_str()) == 0) return;
+        if (errno == EEXIST || errno == ENOTEMPTY) refuse_second_writer(name);
+        throw Error(errno_info("open history", name, errno));
+    }
+
+    // In place of an older store, which the caller has locked: in one step where the file system can.
+    void replace(const std::string& name) {
+        if (::rename(path_.c_str(), name.c_str()) == 0) return;  // an empty folder was there
         if (errno != ENOTEMPTY && errno != EEXIST) throw Error(errno_info("open history", name, errno));
         if (::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, name.c_str(), RENAME_EXCHANGE) == 0) return;
         const std::string old = path() + "-old";
@@ -89,11 +99,7 @@ bool is_store(const fs::path& name) {
            fs::exists(name / ".zarray", ignored) || fs::is_empty(name, ignored);
 }
 
-void check_may_replace(const std::string& name, bool replace) {
-    struct stat found {};
-    if (::lstat(name.c_str(), &found) != 0) return;
-    if (!replace) throw Error(errno_info("open history", name, EEXIST));
-    if (S_ISDIR(found.st_mode) && is_store(name)) return;
+[[noreturn]] void refuse_no_store(const std::string& name) {
     ErrorInfo info;
     info.code = ErrorCode::invalid_argument;
     info.operation = "open history";
@@ -103,30 +109,60 @@ void check_may_replace(const std::string& name, bool replace) {
     throw Error(std::move(info));
 }
 
+// The store that has the name, locked; none where nothing has it.
+os::UniqueFd locked_older(const std::string& name, bool may_replace) {
+    struct stat named {
+    }, opened{};
+    if (::lstat(name.c_str(), &named) != 0) {
+        if (errno == ENOENT) return {};
+        throw Error(errno_info("open history", name, errno));
+    }
+    if (!may_replace) throw Error(errno_info("open history", name, EEXIST));
+    if (!S_ISDIR(named.st_mode) || !is_store(name)) refuse_no_store(name);
+    os::UniqueFd folder = locked_folder(name);
+    const bool has_name = ::fstat(folder.get(), &opened) == 0 && ::lstat(name.c_str(), &named) == 0 &&
+                          named.st_ino == opened.st_ino && named.st_dev == opened.st_dev;
+    if (!has_name) refuse_second_writer(name);  // another history replaced it since
+    return folder;
+}
+
 std::string without_slash(std::string name) {
     while (name.size() > 1 && name.back() == '/') name.pop_back();
     return name;
+}
+
+std::string from_root(const std::string& name) {
+    std::error_code failed;
+    const fs::path whole = fs::absolute(name, failed);
+    return failed ? name : whole.string();
 }
 
 }  // namespace
 
 HistoryStore::HistoryStore(const Context& context, const HistoryTargetOptions& options,
                            const formats::FileSchema& schema)
-    : context_(context), name_(without_slash(options.name)), durable_(options.durable),
+    : context_(context), name_(without_slash(options.name)), place_(from_root(name_)), durable_(options.durable),
       schema_(without_values(schema)),
       documents_(schema, steps_in_chunks(schema, options.numbers), name_),
       chunks_(schema.variables.size()), numbers_(options.numbers) {
     formats::check_schema(schema, name_);
-    check_may_replace(name_, options.replace);
-    os::UniqueFd older;
-    if (fs::exists(name_)) older = locked_folder(name_);
+    const os::UniqueFd older = locked_older(name_, options.replace);
     NewFolder made(name_);
     fill_folder(made.path(), schema);
     lock_ = locked_folder(made.path());
     if (durable_) sync_folder(made.path());
-    made.take_name(name_);
+    if (older) {
+        made.replace(name_);
+    } else {
+        made.take_free_name(name_);
+    }
     const fs::path parent = fs::path(name_).parent_path();
     if (durable_) sync_folder(parent.empty() ? "." : parent.string());
+}
+
+// A child that was forked has the lock too: it goes for both.
+HistoryStore::~HistoryStore() {
+    if (lock_) ::flock(lock_.get(), LOCK_UN);
 }
 
 void HistoryStore::fill_folder(const std::string& folder, const formats::FileSchema& schema) const {
@@ -167,7 +203,7 @@ std::vector<formats::DataPlace> HistoryStore::reserve(std::span<const formats::S
         }
         chunk.bytes = places[i].bytes;
         if (chunk.bytes == 0) continue;
-        chunk.file = context_.open(name_ + "/" + documents_.chunk_file(i, reserved_),
+        chunk.file = context_.open(place_ + "/" + documents_.chunk_file(i, reserved_),
                                    {.mode = OpenMode::create, .durable = durable_});
     }
     ++reserved_;
@@ -181,7 +217,17 @@ void HistoryStore::write_numbers(std::size_t variable, const formats::DataPlace&
     if (step % kNumbersInChunk == 0) chunk.assign(kNumbersInChunk * row, std::numeric_limits<double>::quiet_NaN());
     const auto place_in_chunk = static_cast<std::ptrdiff_t>(step % kNumbersInChunk * row);
     std::copy(numbers.begin(), numbers.end(), chunk.begin() + place_in_chunk);
-    write_file(name_ + "/" + documents_.chunk_file(variable, step), std::as_bytes(std::span(chunk)));
+    write_file(place_ + "/" + documents_.chunk_file(variable, step), std::as_bytes(std::span(chunk)));
+}
+
+void HistoryStore::hold(std::span<const formats::DataPlace>) {
+    const std::byte last{0};
+    for (const GrowingChunk& chunk : chunks_) {
+        if (!chunk.file || chunk.file->size_bytes() >= chunk.bytes) continue;
+        formats::FileSink sink(chunk.file->name(), durable_);
+        sink.use(*chunk.file);
+        sink.write(chunk.bytes - 1, {&last, 1});
+    }
 }
 
 void HistoryStore::publish(std::uint64_t steps) {
@@ -197,13 +243,14 @@ void HistoryStore::publish(std::uint64_t steps) {
     }
     for (std::size_t i = 0; i < schema_.variables.size(); ++i) {
         if (formats::grows(schema_, schema_.variables[i]))
-            write_text(name_ + "/" + documents_.array_file(i), documents_.array(i, steps));
+            write_text(place_ + "/" + documents_.array_file(i), documents_.array(i, steps));
     }
-    write_text(name_ + "/zarr.json", documents_.root(steps));
+    write_text(place_ + "/zarr.json", documents_.root(steps));
 }
 
 void HistoryStore::close() {
     chunks_.assign(chunks_.size(), {});
+    if (lock_) ::flock(lock_.get(), LOCK_UN);
     lock_.reset();
 }
 

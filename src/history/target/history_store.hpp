@@ -22,14 +22,15 @@ class HistoryStore final : public HistoryTarget {
     // Throws Error: of the schema, of the system, where another history writes the store, and where the name is of
     // something else than a store.
     HistoryStore(const Context& context, const HistoryTargetOptions& options, const formats::FileSchema& schema);
+    ~HistoryStore() override;
 
     const std::string& name() const noexcept override { return name_; }
     const File& file(std::size_t variable) const noexcept override { return *chunks_[variable].file; }
     std::vector<formats::DataPlace> reserve(std::span<const formats::StoredChunks> stored) override;
     void write_numbers(std::size_t variable, const formats::DataPlace& place,
                        std::span<const double> numbers) override;
-    void hold(std::span<const formats::DataPlace>) override {}  // each file has one writer, and is whole
-    void sync() override {}                                     // of chunks by publish()
+    void hold(std::span<const formats::DataPlace> places) override;
+    void sync() override {}  // of chunks by publish()
     void publish(std::uint64_t steps) override;
     void close() override;
 
@@ -46,6 +47,7 @@ class HistoryStore final : public HistoryTarget {
 
     Context context_;
     std::string name_;
+    std::string place_;  // the same from the root on: the program may change its folder
     bool durable_;
     formats::FileSchema schema_;  // without values
     formats::ZarrDocuments documents_;

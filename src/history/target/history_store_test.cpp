@@ -1,7 +1,10 @@
 // Histories in Zarr stores: values come back, readers see whole steps alone, and a name that has something else keeps
 // it.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -147,6 +150,92 @@ TEST_P(HistoryStores, have_one_writer_and_replace_stores_alone) {
     expect_refusal("it is there, and no Zarr store", [&] { begun(zarr()); });
     EXPECT_EQ(fs::file_size(name_), 3u);
     EXPECT_EQ(entries(), 1u);
+}
+
+TEST_P(HistoryStores, have_one_writer_of_two_that_begin_at_once) {
+    history::Definitions all;
+    all.variables.push_back({.name = "T", .dimensions = {"x"}, .shape = {4}});
+    const history::HistoryLayout layout = plan_history(all, zarr(), false);
+    for (int round = 0; round < 40; ++round) {
+        std::array<std::unique_ptr<history::HistoryTarget>, 2> begun;
+        std::array<std::thread, 2> threads;
+        for (std::size_t i = 0; i < 2; ++i) {
+            threads[i] = std::thread([&, i] {
+                try {
+                    begun[i] = history::make_target(context_, {.name = name_, .format = "zarr"}, layout.schema);
+                } catch (const Error& error) {
+                    EXPECT_NE(std::string(error.what()).find("another history"), std::string::npos) << error.what();
+                }
+            });
+        }
+        for (std::thread& thread : threads) thread.join();
+        ASSERT_NE(begun[0] == nullptr, begun[1] == nullptr) << "round " << round;
+        ASSERT_EQ(entries(), 1u);
+        begun = {};
+        fs::remove_all(name_);
+    }
+}
+
+TEST_P(HistoryStores, leave_the_name_free_where_a_forked_child_lives_on) {
+    for (const char* format : {"zarr", "cdf5"}) {
+        HistoryOptions wanted = zarr();
+        wanted.format = format;
+        History first(context_, name_, wanted);
+        define(first);
+        first.begin();
+        std::array<int, 2> pipe{};
+        ASSERT_EQ(::pipe(pipe.data()), 0);
+        const pid_t child = ::fork();
+        if (child == 0) {
+            ::close(pipe[1]);
+            char end = 0;
+            ::_exit(::read(pipe[0], &end, 1) == 0 ? 0 : 1);
+        }
+        first.close();
+        History second(context_, name_, wanted);
+        define(second);
+        EXPECT_NO_THROW(second.begin()) << format;
+        second.close();
+        ::close(pipe[1]);
+        ::close(pipe[0]);
+        ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+        fs::remove_all(name_);
+    }
+}
+
+TEST_P(HistoryStores, go_on_where_the_program_changes_its_folder) {
+    const fs::path before = fs::current_path();
+    fs::current_path(fs::path(name_).parent_path());
+    History history(context_, "history.zarr", zarr());
+    define(history);
+    put_step(history, 1, 1);
+    fs::current_path(before);
+    put_step(history, 2, 2);
+    EXPECT_NO_THROW(history.close());
+    EXPECT_EQ(read<double>("time"), (std::vector<double>{1, 2}));
+}
+
+TEST_P(HistoryStores, take_long_names_and_refuse_those_that_are_too_long) {
+    const fs::path folder = fs::path(name_).parent_path();
+    for (const std::size_t length : {255, 256}) {
+        name_ = (folder / std::string(length, 'n')).string();
+        History history(context_, name_, zarr());
+        define(history);
+        if (length == 255) {
+            EXPECT_NO_THROW(history.begin());
+        } else {
+            EXPECT_THROW(history.begin(), Error);
+        }
+    }
+}
+
+TEST_P(HistoryStores, have_whole_files_where_a_box_leaves_elements_out) {
+    History history(context_, name_, zarr());
+    history.define({.name = "T", .dimensions = {"x"}, .shape = {2}, .global_shape = {5}, .start = {1}});
+    history.put("T", field(std::vector<float>{7, 8}).data());
+    history.end_step(0);
+    history.close();
+    EXPECT_EQ(read<float>("T"), (std::vector<float>{0, 7, 8, 0, 0}));
 }
 
 TEST_P(HistoryStores, refuse_what_zarr_does_not_have) {

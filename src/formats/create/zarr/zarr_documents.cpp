@@ -64,31 +64,41 @@ Number number_at(const NewAttribute& one, std::size_t index) {
     return value;
 }
 
-std::string value_text(const NewAttribute& one, std::size_t index) {
-    if (one.type.name == "int32") return std::to_string(number_at<std::int32_t>(one, index));
-    const bool is_single = one.type.name == "float32";
-    const double value = is_single ? number_at<float>(one, index) : number_at<double>(one, index);
-    if (one.name != "_FillValue") return number_text(value);
-    // xarray tells the value of a float so in stores of version 3, and looks for nothing else.
+double double_at(const NewAttribute& one, std::size_t index) {
+    if (one.type.name == "int32") return number_at<std::int32_t>(one, index);
+    return one.type.name == "float32" ? number_at<float>(one, index) : number_at<double>(one, index);
+}
+
+// xarray tells the value of floats so in stores of version 3, and looks for nothing else. The type is that of the
+// elements, whatever that of the attribute is.
+std::string fill_value_text(double value, char kind) {
+    if (kind == 'i' || kind == 'u') return std::to_string(static_cast<std::int64_t>(value));
     const auto bytes = std::bit_cast<std::array<unsigned char, sizeof value>>(value);
     return "\"" + base64(bytes) + "\"";
 }
 
-std::string attribute_text(const NewAttribute& one) {
+std::string value_text(const NewAttribute& one, std::size_t index) {
+    if (one.type.name == "int32") return std::to_string(number_at<std::int32_t>(one, index));
+    return number_text(double_at(one, index));
+}
+
+std::string attribute_text(const NewAttribute& one, char kind) {
     if (one.type.kind == 'S') {
         return json_quoted({reinterpret_cast<const char*>(one.bytes.data()), one.bytes.size()});
     }
     const std::size_t count = one.bytes.size() / one.type.item_bytes;
+    if (one.shape.empty() && one.name == "_FillValue") return fill_value_text(double_at(one, 0), kind);
     if (one.shape.empty()) return value_text(one, 0);
     std::string text = "[";
     for (std::size_t i = 0; i < count; ++i) text += (i == 0 ? "" : ",") + value_text(one, i);
     return text + "]";
 }
 
-std::string attributes_text(std::span<const NewAttribute> attributes) {
+// `kind`: of the elements of what has them.
+std::string attributes_text(std::span<const NewAttribute> attributes, char kind) {
     std::string text = "{";
     for (const NewAttribute& one : attributes) {
-        text += (text.size() == 1 ? "" : ",") + json_quoted(one.name) + ":" + attribute_text(one);
+        text += (text.size() == 1 ? "" : ",") + json_quoted(one.name) + ":" + attribute_text(one, kind);
     }
     return text + "}";
 }
@@ -97,6 +107,21 @@ std::string fill_text(const ElementType& type) {
     if (type.kind == 'b') return "false";
     if (type.kind == 'c') return "[0.0,0.0]";
     return type.kind == 'f' ? "\"NaN\"" : "0";
+}
+
+// Elements of integers are never such a number, and readers refuse the store.
+void check_fill_value(const std::string& store, const NewVariable& one) {
+    constexpr double most = 9007199254740992.0;  // 2^53
+    if (one.type.kind != 'i' && one.type.kind != 'u') return;
+    for (const NewAttribute& given : one.attributes) {
+        if (given.name != "_FillValue" || given.type.kind == 'S' || given.bytes.empty()) continue;
+        const double value = double_at(given, 0);
+        if (value == std::trunc(value) && std::abs(value) <= most) continue;
+        refuse_zarr(store,
+                    "_FillValue of variable " + shown(one.name) + " is " + number_text(value) + ", and its dtype is " +
+                        one.type.name,
+                    "give a whole number up to 2^53");
+    }
 }
 
 std::string filter_text(const data::Filter& filter) {
@@ -128,6 +153,7 @@ ZarrDocuments::ZarrDocuments(const FileSchema& schema, std::vector<std::uint64_t
             refuse_zarr(store, what + " has dtype " + one.type.name + ", which Zarr does not have",
                         "use bool, integers, floats or complex numbers");
         }
+        check_fill_value(store, one);
         if (one.name == "zarr.json") refuse_zarr(store, what + " has the name of a document of Zarr", "rename it");
     }
 }
@@ -169,7 +195,7 @@ std::string ZarrDocuments::array(std::size_t variable, std::uint64_t steps) cons
            list(chunk_shape(variable)) +
            R"(}},"chunk_key_encoding":{"name":"default","configuration":{"separator":"."}},"fill_value":)" +
            fill_text(one.type) + R"(,"codecs":)" + codecs(one) + R"(,"attributes":)" +
-           attributes_text(one.attributes) + R"(,"dimension_names":)" + names + "]}";
+           attributes_text(one.attributes, one.type.kind) + R"(,"dimension_names":)" + names + "]}";
 }
 
 std::string ZarrDocuments::root(std::uint64_t steps) const {
@@ -177,7 +203,7 @@ std::string ZarrDocuments::root(std::uint64_t steps) const {
     for (std::size_t i = 0; i < schema_.variables.size(); ++i) {
         all += (i == 0 ? "" : ",") + json_quoted(schema_.variables[i].name) + ":" + array(i, steps);
     }
-    return R"({"zarr_format":3,"node_type":"group","attributes":)" + attributes_text(schema_.attributes) +
+    return R"({"zarr_format":3,"node_type":"group","attributes":)" + attributes_text(schema_.attributes, 'f') +
            R"(,"consolidated_metadata":{"kind":"inline","must_understand":false,"metadata":{)" + all + "}}}";
 }
 

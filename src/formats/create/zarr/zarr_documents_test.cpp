@@ -36,6 +36,17 @@ FileSchema schema() {
 
 ZarrDocuments documents() { return {schema(), {256, 1, 1, 1, 1}, "x.zarr"}; }
 
+TEST(ZarrDocuments, tell_the_fill_value_by_the_type_of_the_elements) {
+    FileSchema made = schema();
+    made.variables[1].attributes = {number_attribute("_FillValue", std::int32_t{-999})};
+    made.variables[2].attributes = {number_attribute("_FillValue", -7.0)};
+    const ZarrDocuments told(made, {256, 1, 1, 1, 1}, "x.zarr");
+    EXPECT_NE(told.array(1, 1).find(R"("attributes":{"_FillValue":"AAAAAAA4j8A="})"), std::string::npos);
+    EXPECT_NE(told.array(2, 1).find(R"("attributes":{"_FillValue":-7})"), std::string::npos) << told.array(2, 1);
+    made.variables[2].attributes = {number_attribute("_FillValue", 1.5)};
+    EXPECT_THROW(ZarrDocuments(made, {256, 1, 1, 1, 1}, "x.zarr"), Error);
+}
+
 TEST(ZarrDocuments, of_an_array_say_where_each_step_is) {
     EXPECT_EQ(documents().array(1, 9),
               R"({"zarr_format":3,"node_type":"array","shape":[9,5,7],"data_type":"float32",)"
