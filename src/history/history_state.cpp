@@ -321,7 +321,8 @@ void HistoryState::end_step(double time) {
     if (time < last_time_ || (ended_ != 0 && time == last_time_)) {
         throw refused(operation,
                       "the time " + std::to_string(time) + " is not later than " + std::to_string(last_time_),
-                      "times rise from step to step");
+                      ended_ == 0 ? "give the history a start_time that is not later than its first step"
+                                  : "times rise from step to step");
     }
     for (const RunningField& field : fields_) {
         if (field.puts != 0) continue;

@@ -225,17 +225,18 @@ def is_out_of_descriptors(error: BaseException) -> bool:
 
 def with_room(open: Callable[[], T]) -> T:
     """What `open` gives. When there is no descriptor left, files that datasets keep open make way. Other threads hold
-    theirs for a moment only, so it is tried for a second."""
-    for _ in range(_TRIES):
+    theirs for a moment only, so it is tried for a second, or three times where one takes longer."""
+    ends = time.monotonic() + _ROOM_S
+    for number in itertools.count(1):
         try:
             return open()
         except (Error, OSError) as error:
-            if not is_out_of_descriptors(error):
+            if not is_out_of_descriptors(error) or (number >= 3 and time.monotonic() > ends):
                 raise
             _room.recount()
             _room.make_way()
             time.sleep(0.001)  # what made way may go to another thread: this one looks again
-    return open()
+    raise AssertionError  # the loop has no end
 
 
 class Full:
