@@ -177,7 +177,7 @@ def check_space(directory: Path, needed: int, named: Named = NAMED) -> None:
             code="not_found",
             operation=command,
             file=str(directory),
-            cause="there is no such directory",
+            cause="it is not a directory" if directory.exists() else "there is no such directory",
             advice=f"name an existing one with {option}",
         )
     free = shutil.disk_usage(directory).free

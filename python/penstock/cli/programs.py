@@ -28,7 +28,7 @@ def check(program: str) -> str:
     """The program's file. Raises Error with the reason where the library cannot reach it."""
     found = shutil.which(program)
     if found is None:
-        raise Error(code="not_found", operation="run", file=program, cause="no such program", advice="check its name")
+        raise _not_found(program)
     at = found
     for _ in range(_LOOKS):
         _check_rights(at)
@@ -38,6 +38,19 @@ def check(program: str) -> str:
             return found
         at = _interpreter(at, head)
     raise _refused(found, "its interpreter is a script whose interpreter is a script, and so on")
+
+
+def _not_found(name: str) -> Error:
+    """A name without a slash is looked for on PATH alone, where a file of this folder does not count."""
+    if os.sep in name and Path(name).is_dir():
+        return Error(operation="run", file=name, cause="this is a folder", advice="name the program in it")
+    if os.sep in name and Path(name).exists():
+        cause, advice = (
+            "you may not execute this file",
+            f"chmod +x {shlex.quote(name)}, or name its interpreter before it",
+        )
+        return Error(code="permission_denied", operation="run", file=name, cause=cause, advice=advice)
+    return Error(code="not_found", operation="run", file=name, cause="no such program", advice="check its name")
 
 
 def _refused(name: str, cause: str) -> Error:

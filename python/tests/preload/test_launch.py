@@ -114,6 +114,10 @@ def test_what_the_file_tells_of_a_program_is_heeded(content: bytes, says: str | 
 def test_wrong_words_are_told(tmp_path: Path) -> None:
     rig.need_library()
     assert_one_line_error(start_penstock("run", "--", "no-such-program"), "no such program")
+    assert_one_line_error(start_penstock("run", "--", str(tmp_path)), "this is a folder")
+    plain = tmp_path / "plain"
+    plain.write_text("#!/bin/sh\n")
+    assert_one_line_error(start_penstock("run", "--", str(plain)), "you may not execute this file")
     assert_one_line_error(start_penstock("run", "--report", "/nowhere/x", "--", "true"), "report cannot be written")
     assert start_penstock("run", "--least", "much", "--", "true").code == 2
     assert start_penstock("run").code == 2
