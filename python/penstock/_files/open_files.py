@@ -35,6 +35,7 @@ _DESCRIPTORS_A_FILE = 2  # through the page cache and past it
 _RESERVE_DESCRIPTORS = 16  # for the rest of the program, at least; a quarter of what is free is left to it
 _COUNTED_FOR_S = 0.25
 _TRY_AGAIN_S = 0.05
+_ROOM_S = 1.0  # of looking for a descriptor
 _TRIES = 1000  # a millisecond apart, before it is believed that there is no descriptor
 
 
