@@ -218,8 +218,10 @@ void HistoryState::check_memory(const FieldLayout& layout, const void* data) con
         static_cast<void>(context_.wrap(moved(data, layout.lowest_bytes), layout.memory_bytes, wanted));
     } catch (const Error& error) {
         if (error.code() != ErrorCode::invalid_argument) throw;
-        const std::string place = on_device() ? context_.device().name() : "the host";
-        throw refused("put", what + ": " + error.info().cause, "this history takes memory of " + place);
+        throw refused("put", what + ": " + error.info().cause,
+                      on_device() ? "this history takes memory of the device " + context_.device().name() +
+                                        "; for arrays of the host open it with memory = system (C: PENSTOCK_SYSTEM)"
+                                  : "this history takes memory of the host, as its options say");
     }
 }
 

@@ -28,7 +28,8 @@ using formats::shown;
 
 ElementType type_named(const std::string& what, const std::string& name) {
     ElementType type;
-    if (!formats::type_named(name, type)) refuse(what + " has dtype " + shown(name), "use \"float32\", \"int32\", ...");
+    if (!formats::type_named(name, type))
+        refuse(what + " has dtype " + shown(name), "use \"float32\", \"float64\", \"int32\", ...");
     return type;
 }
 

@@ -50,6 +50,19 @@ TEST_P(RestartTest, what_was_written_is_read) {
     EXPECT_EQ(moved, read.data_bytes) << pieces;
 }
 
+TEST_P(RestartTest, nothing_at_all_takes_no_generations_place) {
+    Buffer values = memory(8);
+    Restart restart = open();
+    restart.set_field({"x", "float64", {1}, values.data()});
+    restart.write();
+    restart.clear();
+    for (int time = 0; time < 2; ++time) expect_error({"no field and no attribute is set"}, [&] { restart.write(); });
+    EXPECT_TRUE(restart.find());
+    EXPECT_EQ(restart.field_names(), std::vector<std::string>{"x"});
+    restart.set_attribute(snapshot_scalar("step", 3));
+    EXPECT_EQ(restart.write().generation, 2U) << "attributes alone are a state";
+}
+
 TEST_P(RestartTest, generations_take_turns_and_the_newest_is_read) {
     Buffer values = memory(8);
     Restart restart = open();
@@ -120,6 +133,7 @@ TEST_P(RestartTest, a_file_that_is_no_restart_is_not_replaced) {
     expect_error(
         {"no generation is whole", "restart.0: it does not end with the record"}, [&] { restart.find(); },
         ErrorCode::io_error);
+    restart.set_attribute(snapshot_scalar("step", 3));
     expect_error({"restart.0", "is no restart"}, [&] { restart.write(); });
     EXPECT_EQ(test::read_file(slot(0)), std::vector<unsigned char>(100, 'x'));
     EXPECT_EQ(folder_.entries(), 1U);

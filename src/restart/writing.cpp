@@ -97,6 +97,8 @@ void RestartState::fail(const Writing& to, const Error& error) const {
 std::string RestartState::begin(const std::string& part) {
     check_process(kWrite);
     if (writing_) throw refused(kWrite, "a write was begun and has not ended", "commit or abandon it");
+    if (fields_.empty() && attributes_.empty())
+        throw refused(kWrite, "no field and no attribute is set", "set those that the model goes on from");
     auto to = std::make_unique<Writing>();
     to->layout = lay_out(name_, fields_, attributes_);
     static_cast<void>(boxes_to_write(to->layout));  // throws of wrong memory before there is a file
