@@ -35,6 +35,14 @@ with penstock.open(sys.argv[1], device="host") as file:
         print(error)
 """
 
+WRITE = """
+import sys, h5py, hdf5plugin, numpy as np
+folder, kind, codec = sys.argv[1:]
+how = getattr(hdf5plugin, kind)(**({"cname": codec} if codec else {}))
+with h5py.File(folder + "/x.h5", "w") as file:
+    file.create_dataset("d", data=np.load(folder + "/d.npy"), chunks=(32, 64), **how)
+"""
+
 
 def need_hdf5plugin() -> Any:
     """Version 7.1 on; its module has no `__version__`."""
@@ -127,8 +135,14 @@ def test_each_filter_that_is_written_is_decoded_where_the_page_says(name: str, t
             pytest.skip(f"this build of hdf5plugin has no {kind}")
         how = dict(make(cname=codec) if codec else make())
     array = np.sin(np.arange(64) / 50).repeat(64).astype("f4").reshape(64, 64)  # which LZF makes smaller too
-    with h5py.File(tmp_path / "x.h5", "w") as file:
-        file.create_dataset("d", data=array, chunks=(32, 64), **how)
+    np.save(tmp_path / "d.npy", array)
+    try:
+        with h5py.File(tmp_path / "x.h5", "w") as file:
+            file.create_dataset("d", data=array, chunks=(32, 64), **how)
+    except ValueError:  # another package that a test of this process imported brought a filter of its own
+        command: list[Any] = [sys.executable, "-c", WRITE, tmp_path, kind, codec]
+        plain = {key: value for key, value in os.environ.items() if key != "HDF5_PLUGIN_PATH"}
+        subprocess.run(command, check=True, env=plain)
     with h5py.File(tmp_path / "x.h5") as stock, ps.open(tmp_path / "x.h5", device="host") as file:
         assert np.array_equal(file["d"][...], stock["d"][...])
         decoders = set(file.evidence()["formats"]["decoders"])
