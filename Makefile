@@ -40,7 +40,7 @@ PACKAGE := $(shell find python/penstock python/penstock_bench bindings apps src 
            pyproject.toml CMakeLists.txt
 
 # What `make report` measures with: the package, or as long as none was built, one without the applications, which take
-# a third of the compilation. A later `make build` compiles them, and nothing again.
+# a quarter of the compilation. A later `make build` compiles them, and nothing again.
 ENOUGH  := $(if $(wildcard $(STAMPS)/package),$(STAMPS)/package,$(STAMPS)/part)
 # Minutes of a core that the package takes to compile anew, and that this part of it takes.
 ALL     := 10

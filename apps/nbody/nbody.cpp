@@ -41,6 +41,14 @@ double number(const char* option, const char* text) {
     return value;
 }
 
+// Whole, and small enough that a double has all of its digits.
+std::int64_t whole_number(const char* option, const char* text) {
+    const double value = number(option, text);
+    if (value != std::floor(value) || value > 0x1p53)
+        refuse(std::string(option) + " takes a whole number up to 2^53, not '" + text + "'");
+    return static_cast<std::int64_t>(value);
+}
+
 RunOptions parsed(int count, char** arguments) {
     RunOptions run;
     for (int i = 1; i < count; ++i) {
@@ -51,8 +59,8 @@ RunOptions parsed(int count, char** arguments) {
         }
         if (i + 1 == count) refuse(option + " is no option, or lacks its value");
         const char* value = arguments[++i];
-        if (option == "--bodies") run.cluster.bodies = static_cast<std::int64_t>(number("--bodies", value));
-        else if (option == "--seed") run.cluster.seed = static_cast<std::uint64_t>(number("--seed", value));
+        if (option == "--bodies") run.cluster.bodies = whole_number("--bodies", value);
+        else if (option == "--seed") run.cluster.seed = static_cast<std::uint64_t>(whole_number("--seed", value));
         else if (option == "--until") run.until = number("--until", value);
         else if (option == "--every") run.every = number("--every", value);
         else if (option == "--output") run.output = value;

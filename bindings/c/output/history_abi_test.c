@@ -42,24 +42,28 @@ static void put_step(const penstock_context* context, penstock_history* history,
     CHECK(penstock_history_put(history, "T", penstock_buffer_pointer(field), NULL) == PENSTOCK_OK);
 }
 
-static void read_back(const penstock_context* context, const char* name, void* into, uint64_t bytes) {
-    penstock_request request = PENSTOCK_REQUEST_INIT;
+static penstock_datafile* file_of_steps(const penstock_context* context, const char* leaf) {
     penstock_datafile* file = NULL;
+    CHECK(penstock_datafile_open(context, named(leaf), NULL, &file, NULL) == PENSTOCK_OK);
+    return file;
+}
+
+static void read_back(penstock_datafile* file, const char* name, void* into, uint64_t bytes) {
+    penstock_request request = PENSTOCK_REQUEST_INIT;
     penstock_dataset* dataset = NULL;
     request.memory.data = into;
     request.memory.bytes = bytes;
     request.memory.kind = PENSTOCK_SYSTEM;
-    CHECK(penstock_datafile_open(context, named("history.nc"), NULL, &file, NULL) == PENSTOCK_OK);
     CHECK(penstock_dataset_open(file, name, &dataset, NULL) == PENSTOCK_OK);
     CHECK(penstock_dataset_read(dataset, NULL, &request, NULL, NULL) == PENSTOCK_OK);
     penstock_dataset_close(dataset);
-    penstock_datafile_close(file);
 }
 
 static void steps_are_read_back(void) {
     penstock_context* context = made_context(0);
     penstock_history* history = made_history(context, "history.nc");
     penstock_buffer* field = device_buffer(context, ROWS * COLUMNS * sizeof(double));
+    penstock_datafile* file = NULL;
     penstock_history_variable variable = temperature();
     penstock_history_constant constant = PENSTOCK_HISTORY_CONSTANT_INIT;
     penstock_attribute attribute = PENSTOCK_ATTRIBUTE_INIT;
@@ -97,8 +101,10 @@ static void steps_are_read_back(void) {
     CHECK(facts.steps_ended == STEPS && facts.steps_published == STEPS);
     CHECK(facts.step_bytes == 8 + sizeof(found) / STEPS && strstr(room, "\"path\"") != NULL);
     CHECK(penstock_history_close(history, NULL) == PENSTOCK_OK);
-    read_back(context, "T", found, sizeof(found));
-    read_back(context, "time", times, sizeof(times));
+    file = file_of_steps(context, "history.nc");
+    read_back(file, "T", found, sizeof(found));
+    read_back(file, "time", times, sizeof(times));
+    penstock_datafile_close(file);
     for (int i = 0; i < STEPS * ROWS * COLUMNS; ++i) {
         CHECK(found[i] == (float)(100 * (i / (ROWS * COLUMNS)) + i % (ROWS * COLUMNS)));
     }
@@ -178,6 +184,38 @@ static void compressed_steps_are_written(void) {
     penstock_context_destroy(context);
 }
 
+/* All that is in the store, and nothing else. */
+static void remove_store(void) {
+    static const char* const files[] = {"history.zarr/T/c.0.0.0", "history.zarr/T/zarr.json", "history.zarr/time/c.0",
+                                        "history.zarr/time/zarr.json", "history.zarr/zarr.json"};
+    static const char* const folders[] = {"history.zarr/T", "history.zarr/time", "history.zarr"};
+    for (size_t i = 0; i < sizeof(files) / sizeof(*files); ++i) CHECK(unlink(named(files[i])) == 0);
+    for (size_t i = 0; i < sizeof(folders) / sizeof(*folders); ++i) CHECK(rmdir(named(folders[i])) == 0);
+}
+
+static void a_store_is_written(void) {
+    penstock_context* context = made_context(0);
+    penstock_history* history = NULL;
+    penstock_buffer* field = device_buffer(context, ROWS * COLUMNS * sizeof(double));
+    penstock_datafile* file = NULL;
+    penstock_history_options options = PENSTOCK_HISTORY_OPTIONS_INIT;
+    penstock_history_variable variable = temperature();
+    float found[ROWS * COLUMNS];
+    options.format = "zarr";
+    CHECK(penstock_history_open(context, named("history.zarr"), &options, &history, NULL) == PENSTOCK_OK);
+    CHECK(penstock_history_define(history, &variable, NULL) == PENSTOCK_OK);
+    put_step(context, history, field, 1);
+    CHECK(penstock_history_end_step(history, 0, NULL) == PENSTOCK_OK);
+    CHECK(penstock_history_close(history, NULL) == PENSTOCK_OK);
+    file = file_of_steps(context, "history.zarr");
+    read_back(file, "T", found, sizeof(found));
+    penstock_datafile_close(file);
+    for (int i = 0; i < ROWS * COLUMNS; ++i) CHECK(found[i] == (float)(100 + i));
+    remove_store();
+    penstock_buffer_free(field);
+    penstock_context_destroy(context);
+}
+
 /* The structs as they were before compression: what lies behind them is neither read nor written. */
 static void structs_of_older_programs_are_taken(void) {
     penstock_context* context = made_context(0);
@@ -206,6 +244,7 @@ static void structs_of_older_programs_are_taken(void) {
 static void tests(void) {
     steps_are_read_back();
     compressed_steps_are_written();
+    a_store_is_written();
     structs_of_older_programs_are_taken();
     mistakes_are_refused();
 }

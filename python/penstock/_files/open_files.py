@@ -228,16 +228,17 @@ def with_room(open: Callable[[], T]) -> T:
     """What `open` gives. When there is no descriptor left, files that datasets keep open make way. Other threads hold
     theirs for a moment only, so it is tried for a second, or three times where one takes longer."""
     ends = time.monotonic() + _ROOM_S
-    for number in itertools.count(1):
+    tries = 0
+    while True:
         try:
             return open()
         except (Error, OSError) as error:
-            if not is_out_of_descriptors(error) or (number >= 3 and time.monotonic() > ends):
+            tries += 1
+            if not is_out_of_descriptors(error) or (tries >= 3 and time.monotonic() > ends):
                 raise
             _room.recount()
             _room.make_way()
             time.sleep(0.001)  # what made way may go to another thread: this one looks again
-    raise AssertionError  # the loop has no end
 
 
 class Full:

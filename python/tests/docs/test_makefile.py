@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib.util
 import io
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -105,6 +106,8 @@ def test_a_first_report_compiles_no_application_and_a_build_does(tree: Path) -> 
     (tree / "CMakeLists.txt").write_text("changed")
     make(tree, "report", ".", by_environment=False)
     assert "PENSTOCK_APPS=ON" in built.read_text()
+    # `pip install .` and `make wheel` come to the same folder, where CMake would remember what a report left out.
+    assert re.search(r'^PENSTOCK_APPS = "ON"', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
 
 
 @pytest.mark.parametrize(

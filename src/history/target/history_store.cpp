@@ -71,8 +71,8 @@ class NewFolder {
     // Nothing has the name: of two histories that begin at once, one finds that the other took it.
     void take_free_name(const std::string& name) {
         if (::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, name.c_str(), RENAME_NOREPLACE) == 0) return;
-        const bool is_missing = errno == EINVAL || errno == ENOSYS;
-        if (is_missing && ::rename(path_.c_str(), name.c_str()) == 0) return;
+        const bool has_no_such_rename = errno == EINVAL || errno == ENOSYS;
+        if (has_no_such_rename && ::rename(path_.c_str(), name.c_str()) == 0) return;
         if (errno == EEXIST || errno == ENOTEMPTY) refuse_second_writer(name);
         throw Error(errno_info("open history", name, errno));
     }
@@ -83,8 +83,11 @@ class NewFolder {
         if (errno != ENOTEMPTY && errno != EEXIST) throw Error(errno_info("open history", name, errno));
         if (::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, name.c_str(), RENAME_EXCHANGE) == 0) return;
         const std::string old = path() + "-old";
-        if (::rename(name.c_str(), old.c_str()) != 0 || ::rename(path_.c_str(), name.c_str()) != 0) {
-            throw Error(errno_info("open history", name, errno));
+        if (::rename(name.c_str(), old.c_str()) != 0) throw Error(errno_info("open history", name, errno));
+        if (::rename(path_.c_str(), name.c_str()) != 0) {
+            const int failure = errno;
+            static_cast<void>(::rename(old.c_str(), name.c_str()));  // the older store has its name again
+            throw Error(errno_info("open history", name, failure));
         }
         path_ = old;
     }
@@ -99,16 +102,6 @@ bool is_store(const fs::path& name) {
            fs::exists(name / ".zarray", ignored) || fs::is_empty(name, ignored);
 }
 
-[[noreturn]] void refuse_no_store(const std::string& name) {
-    ErrorInfo info;
-    info.code = ErrorCode::invalid_argument;
-    info.operation = "open history";
-    info.file = name;
-    info.cause = "it is there, and no Zarr store";
-    info.advice = "give a store a name that nothing has, or remove it";
-    throw Error(std::move(info));
-}
-
 // The store that has the name, locked; none where nothing has it.
 os::UniqueFd locked_older(const std::string& name, bool may_replace) {
     struct stat named {
@@ -118,7 +111,9 @@ os::UniqueFd locked_older(const std::string& name, bool may_replace) {
         throw Error(errno_info("open history", name, errno));
     }
     if (!may_replace) throw Error(errno_info("open history", name, EEXIST));
-    if (!S_ISDIR(named.st_mode) || !is_store(name)) refuse_no_store(name);
+    if (!S_ISDIR(named.st_mode) || !is_store(name)) {
+        refuse_target(name, "it is there, and no Zarr store", "give a store a name that nothing has, or remove it");
+    }
     os::UniqueFd folder = locked_folder(name);
     const bool has_name = ::fstat(folder.get(), &opened) == 0 && ::lstat(name.c_str(), &named) == 0 &&
                           named.st_ino == opened.st_ino && named.st_dev == opened.st_dev;

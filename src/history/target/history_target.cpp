@@ -64,14 +64,19 @@ std::unique_ptr<HistoryTarget> make_target(const Context& context, const History
     return std::make_unique<HistoryFile>(context, options, schema, format.make);
 }
 
-void refuse_second_writer(const std::string& name) {
+void refuse_target(const std::string& name, std::string cause, std::string advice) {
     ErrorInfo info;
     info.code = ErrorCode::invalid_argument;
     info.operation = "open history";
     info.file = name;
-    info.cause = "another history, of this process or another one, writes it";
-    info.advice = "close that one, or give this one another name";
+    info.cause = std::move(cause);
+    info.advice = std::move(advice);
     throw Error(std::move(info));
+}
+
+void refuse_second_writer(const std::string& name) {
+    refuse_target(name, "another history, of this process or another one, writes it",
+                  "close that one, or give this one another name");
 }
 
 }  // namespace penstock::history

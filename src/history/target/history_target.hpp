@@ -21,8 +21,8 @@ struct HistoryTargetOptions {
     std::string format;
     bool durable = false;
     bool replace = true;
-    bool is_first = true;      // the process that makes the file
-    std::size_t numbers = 1;   // of the first variables, whose steps come by write_numbers(): times, and bounds
+    bool is_first = true;     // the process that makes the file
+    std::size_t numbers = 1;  // of the first variables, whose steps come by write_numbers(): times, and bounds
 };
 
 class HistoryTarget {
@@ -55,6 +55,7 @@ std::uint64_t digest_of(const std::string& format, const formats::FileSchema& sc
 // Throws Error: of the schema, of the system, and where another history writes there.
 std::unique_ptr<HistoryTarget> make_target(const Context& context, const HistoryTargetOptions& options,
                                            const formats::FileSchema& schema);
+[[noreturn]] void refuse_target(const std::string& name, std::string cause, std::string advice);
 [[noreturn]] void refuse_second_writer(const std::string& name);
 
 }  // namespace penstock::history
