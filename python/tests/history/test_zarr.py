@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from mounts import Mounted, root_only
+from places import ROOT
 
 import penstock
 
@@ -171,3 +172,17 @@ def test_what_is_there_and_no_store_is_kept(tmp_path: Path) -> None:
         history.put("T", np.zeros(2, "f4"))
     assert (folder / "notes.txt").read_text() == "do not lose"
     assert [one.name for one in tmp_path.iterdir()] == ["results"]
+
+
+def test_the_program_behind_the_figures_prints_what_each_way_took(tmp_path: Path) -> None:
+    command = [sys.executable, str(ROOT / "examples" / "history" / "store_rates.py"), "1", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert [line[:26].strip() for line in lines[1:4]] == [
+        "history, Zarr",
+        "zarr-python in the step",
+        "history, netCDF-4",
+    ]
+    assert len(lines) == 8 and all(line.endswith(" s") for line in lines[1:4] + lines[5:])
+    assert not any(tmp_path.iterdir())
