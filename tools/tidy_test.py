@@ -127,6 +127,12 @@ class Tidy(unittest.TestCase):
         self.assertIn("0002-b.md:1: decision:", tidy(LAWFUL | index)[1])
         self.assertNotIn("README.md:1: decision", tidy(LAWFUL | index)[1])
 
+    def test_a_link_to_a_page_that_is_not_there_is_found(self):
+        linked = {"docs/a.md": "See [b](more/b.md#words), [c](https://c.org/c.md).\n"}
+        linked["docs/more/b.md"] = "[a](../a.md)\n"
+        self.assertEqual(tidy(LAWFUL | linked), (0, ""))
+        self.finds("link", "docs/d.md", "[gone](more/gone.md)\n")
+
     def test_a_type_and_a_constant_of_two_files_are_found(self):
         again = HEAD + "namespace a {\nstruct Fd final : Base {\n    int x;\n};\n}\n"
         self.assertIn("penstock/Fd:4: type-twice:", tidy(LAWFUL | {"src/os/more.hpp": again})[1])

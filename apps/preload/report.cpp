@@ -111,7 +111,7 @@ bool Report::lock() {
 }
 
 void Report::closed(const Descriptor& descriptor) {
-    const std::uint64_t bytes = value(descriptor.counts[0].bytes) + value(descriptor.counts[1].bytes);
+    const std::uint64_t bytes = descriptor.counts[0].bytes.value() + descriptor.counts[1].bytes.value();
     const bool of_gpu = value(descriptor.counts[0].gpu) + value(descriptor.counts[1].gpu) +
                             value(descriptor.counts[0].bounced) + value(descriptor.counts[1].bounced) != 0;
     if (!of_gpu && bytes < static_cast<std::uint64_t>(settings_.limits.least_bytes)) {
@@ -139,7 +139,7 @@ void Report::join(const Descriptor& descriptor, Row* rows, int& count) {
     for (const int at : {0, 1}) {
         const Counts& counts = descriptor.counts[at];
         Row::Way& way = row->ways[at];
-        way.bytes += value(counts.bytes);
+        way.bytes += counts.bytes.value();
         way.asked += value(counts.asked);
         way.cached += value(counts.cached);
         way.gpu += value(counts.gpu);
@@ -157,7 +157,7 @@ void Report::write(int threads) {
     int count = rows.data() == nullptr ? 0 : count_;
     if (count != 0) std::memcpy(static_cast<void*>(rows.data()), rows_, sizeof(Row) * static_cast<std::size_t>(count));
     table_.each([&](Descriptor& one) {  // still open: told as they are now, and counted once more when they are closed
-        const std::uint64_t bytes = value(one.counts[0].bytes) + value(one.counts[1].bytes);
+        const std::uint64_t bytes = one.counts[0].bytes.value() + one.counts[1].bytes.value();
         const bool told = one.at_work.is_open() && bytes >= static_cast<std::uint64_t>(settings_.limits.least_bytes);
         if (told && rows.data() != nullptr) join(one, rows.data(), count);
     });

@@ -81,7 +81,7 @@ void Watch::duplicated(int number, int other) {
 void Watch::moved(Descriptor& descriptor, const Moved& moved) {
     const int at = static_cast<int>(moved.direction);
     const auto bytes = static_cast<std::uint64_t>(moved.bytes);
-    const std::uint64_t before = descriptor.counts[at].bytes.fetch_add(bytes, std::memory_order_relaxed);
+    const std::uint64_t before = descriptor.counts[at].bytes.add(bytes);
     if (!is_placed(before, moved.bytes) || descriptor.is_refused(moved.direction)) return;
     const std::int64_t end = moved.offset >= 0 ? moved.offset + moved.bytes : kernel::position(descriptor.number);
     if (end < 0 || descriptor.state.test_and_set(std::memory_order_acquire)) return;

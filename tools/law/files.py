@@ -3,6 +3,7 @@
 import ast
 import contextlib
 import io
+import posixpath
 import re
 import tokenize
 from collections.abc import Iterator
@@ -158,6 +159,16 @@ def rule_words(source: Source, _) -> Iterator[Finding]:
         for match in NO_ACTOR.finditer(text):
             said = match.group(0).strip(" .:;?!\n")
             yield Finding("words", source.path, line + text.count("\n", 0, match.start()), f"'{said}': name the actor")
+
+
+def rule_links(source: Source, sources: dict[str, Source]) -> Iterator[Finding]:
+    """A page that another page links to is there."""
+    if source.suffix != ".md":
+        return
+    for match in re.finditer(r"\]\(([^)\s:#]+\.md)(?:#[^)\s]*)?\)", source.text):
+        page = posixpath.normpath(posixpath.join(posixpath.dirname(source.path), match.group(1)))
+        if page not in sources:
+            yield Finding("link", source.path, line_of(source.text, match.start()), f"there is no {page}")
 
 
 def rule_names(source: Source, _) -> Iterator[Finding]:

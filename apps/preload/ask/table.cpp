@@ -7,7 +7,8 @@ namespace preload {
 namespace {
 
 void reset(Counts& counts) {
-    for (Count* one : {&counts.bytes, &counts.asked, &counts.cached, &counts.gpu, &counts.bounced}) one->store(0);
+    counts.bytes.reset();
+    for (Count* one : {&counts.asked, &counts.cached, &counts.gpu, &counts.bounced}) one->store(0);
     counts.why.store(kernel::Why::small);
 }
 

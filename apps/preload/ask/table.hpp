@@ -11,6 +11,7 @@
 #include "preload/ask/asked.hpp"
 #include "preload/ask/kernel.hpp"
 #include "preload/ask/sequence.hpp"
+#include "preload/ask/tally.hpp"
 
 namespace preload {
 
@@ -25,7 +26,7 @@ inline std::uint64_t value(const Count& count) { return count.load(std::memory_o
 
 // What was done for one direction of one file.
 struct Counts {
-    Count bytes{0};    // that the program moved
+    Tally bytes;       // that the program moved
     Count asked{0};    // early: written back, or read ahead
     Count cached{0};   // not read ahead, because they were in the page cache
     Count gpu{0};      // from or to memory of a GPU by the engine

@@ -3,11 +3,15 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "preload/ask/askers.hpp"
 
@@ -40,12 +44,12 @@ TEST(Table, entries_come_back_and_are_new) {
     for (int i = 0; i < kMostDescriptors; ++i) ASSERT_NE(table->put(i, "x", {}), nullptr);
     EXPECT_EQ(table->put(kMostDescriptors, "x", {}), nullptr);
     Descriptor* one = table->take(7);
-    add(one->of(Direction::write).bytes, 9);
+    one->of(Direction::write).bytes.add(9);
     one->at_work.end();
     table->give_back(*one);
     Descriptor* again = table->put(9000, "y", {});
     ASSERT_EQ(again, one);
-    EXPECT_EQ(value(again->of(Direction::write).bytes), 0u);
+    EXPECT_EQ(again->of(Direction::write).bytes.value(), 0u);
     EXPECT_TRUE(again->at_work.is_open());
 }
 
@@ -64,6 +68,48 @@ TEST(Table, a_child_knows_nothing_of_what_its_parent_had_open) {
     table->forget();
     EXPECT_EQ(table->find(4), nullptr);
     EXPECT_FALSE(one->at_work.busy());
+}
+
+TEST(Tally, is_what_was_there_before) {
+    Tally tally;
+    EXPECT_EQ(tally.add(5), 0u);
+    EXPECT_EQ(tally.add(7), 5u);
+    std::thread([&] { EXPECT_EQ(tally.add(1), 12u); }).join();
+    EXPECT_EQ(tally.add(1), 13u);
+    EXPECT_EQ(tally.value(), 14u);
+}
+
+TEST(Tally, counts_what_threads_and_signal_handlers_add) {
+    constexpr std::uint64_t kEach = 400000, kThreads = 3, kSignals = 2000;
+    static Tally tally;
+    tally.reset();
+    tally.add(0);  // this thread owns it
+    static std::atomic<std::uint64_t> handled;
+    handled = 0;
+    const auto before = ::signal(SIGUSR1, [](int) {
+        tally.add(1);
+        ++handled;
+    });
+    const pthread_t owner = ::pthread_self();
+    std::vector<std::thread> others;
+    for (std::uint64_t i = 0; i < kThreads; ++i) {
+        others.emplace_back([] {
+            for (std::uint64_t k = 0; k < kEach; ++k) tally.add(1);
+        });
+    }
+    std::atomic<bool> sent{false};
+    others.emplace_back([&] {
+        for (std::uint64_t k = 0; k < kSignals; ++k) {
+            ::pthread_kill(owner, SIGUSR1);
+            while (handled <= k) std::this_thread::yield();
+        }
+        sent = true;
+    });
+    std::uint64_t added = 0;
+    for (; !sent; ++added) tally.add(1);
+    for (std::thread& one : others) one.join();
+    ::signal(SIGUSR1, before);
+    EXPECT_EQ(tally.value(), added + kThreads * kEach + kSignals);
 }
 
 TEST(Askers, what_was_left_is_asked_for_and_counted) {

@@ -193,7 +193,7 @@ bool by_engine(const GpuCall& call, penstock_context* context, penstock_memory m
     result = static_cast<ssize_t>(moved.bytes);
     if (call.offset < 0) kernel::move_to(call.number, place + result);
     Counts& counts = descriptor->of(call.direction);
-    add(counts.bytes, moved.bytes);
+    counts.bytes.add(moved.bytes);
     add(counts.gpu, moved.bytes);
     return true;
 }
@@ -234,7 +234,7 @@ bool bounce(const GpuCall& call, penstock_context* context, ssize_t& result) {
     errno = saved;
     Descriptor* descriptor = watch.find(call.number);
     if (descriptor != nullptr && result > 0) {
-        add(descriptor->of(call.direction).bytes, static_cast<std::uint64_t>(result));
+        descriptor->of(call.direction).bytes.add(static_cast<std::uint64_t>(result));
         add(descriptor->of(call.direction).bounced, static_cast<std::uint64_t>(result));
     }
     return true;
