@@ -185,6 +185,10 @@ typedef struct penstock_copy {
  * nanoseconds, not a call. direction is PENSTOCK_TO_MEMORY for those to the device, PENSTOCK_TO_FILE for the others. */
 int penstock_copy_pieces(const penstock_context* context, int32_t direction, const penstock_copy* copies,
                          uint64_t count, penstock_error* error);
+/* Waits until what was given to a stream of this context's device is done: a cudaStream_t, null for the default stream.
+ * Copies, reads and writes do not wait for the caller's streams. A caller whose kernel still fills memory that it
+ * writes to a file, or still uses memory that it reads into, calls this first, or waits with CUDA. */
+int penstock_synchronize_stream(const penstock_context* context, void* stream, penstock_error* error);
 
 /* ---- Files ---- */
 typedef struct penstock_open_options {

@@ -54,6 +54,11 @@ void Engine::copy_to_host(void* host, const void* device, std::size_t bytes) con
     check(penstock_copy_to_host(context(), host, device, bytes, &error), error);
 }
 
+void Engine::synchronize() const {
+    penstock_error error = PENSTOCK_ERROR_INIT;
+    check(penstock_synchronize_stream(context(), nullptr, &error), error);
+}
+
 void Engine::copy_pieces(int direction, std::span<const penstock_copy> pieces) const {
     penstock_error error = PENSTOCK_ERROR_INIT;
     check(penstock_copy_pieces(context(), direction, pieces.data(), pieces.size(), &error), error);

@@ -39,6 +39,7 @@ class Engine {
     }
     void copy_to_device(void* device, const void* host, std::size_t bytes) const;
     void copy_to_host(void* host, const void* device, std::size_t bytes) const;
+    void synchronize() const;  // waits for the default stream
     // Between device memory and the staging memory.
     void copy_pieces(int direction, std::span<const penstock_copy> pieces) const;
 

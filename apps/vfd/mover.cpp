@@ -114,6 +114,13 @@ std::shared_ptr<Engine> Mover::engine_of(const Place& place) const {
     return Engines::here().get(on_gpu ? "cuda:" + std::to_string(std::max(place.device_index, 0)) : "host");
 }
 
+// Not for managed memory, which any system call reads at once.
+std::shared_ptr<Engine> Mover::settled_engine_of(const Place& place) const {
+    std::shared_ptr<Engine> engine = engine_of(place);
+    if (place.on_device()) engine->synchronize();
+    return engine;
+}
+
 void Mover::read_plain(const Piece& piece) {
     read_or_zero(fd(), piece.memory, piece.bytes, piece.offset_bytes);
     tally_.moved(false).plain.add(piece.bytes);
@@ -126,7 +133,7 @@ void Mover::write_plain(const Piece& piece) {
 
 void Mover::move(bool write, const Piece& piece, const Place& place) {
     if (piece.bytes >= settings_.large_bytes && transferred(write, {&piece, 1}, place)) return;
-    if (by_device(place, piece.bytes)) return staged(write, piece, *engine_of(place));
+    if (by_device(place, piece.bytes)) return staged(write, piece, *settled_engine_of(place));
     if (write) write_plain(piece);
     else read_plain(piece);
 }
@@ -154,7 +161,7 @@ bool Mover::transferred(bool write, std::span<const Piece> pieces, const Place& 
 }
 
 void Mover::transfer(bool write, std::span<const Piece> pieces, const Place& place) {
-    const std::shared_ptr<Engine> engine = engine_of(place);
+    const std::shared_ptr<Engine> engine = settled_engine_of(place);
     const penstock_file* file = handle_of(engine);
     const std::uint64_t file_bytes = write ? ~std::uint64_t{0} : size_of(fd());
     std::vector<penstock_range> items;
@@ -225,9 +232,9 @@ void Mover::copy(void* to, const void* from, std::size_t bytes) {
     if (!target.on_device() && !source.on_device()) {
         std::memcpy(to, from, bytes);
     } else if (!source.on_device()) {
-        engine_of(target)->copy_to_device(to, from, bytes);
+        settled_engine_of(target)->copy_to_device(to, from, bytes);
     } else if (!target.on_device()) {
-        engine_of(source)->copy_to_host(to, from, bytes);
+        settled_engine_of(source)->copy_to_host(to, from, bytes);
     } else {
         throw Fault{"copy memory", "both sides are device memory", "read into memory of the host first", 0, 0, 0};
     }

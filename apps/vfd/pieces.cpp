@@ -69,7 +69,7 @@ class Windows {
     }
 
     void by_device() {
-        const std::shared_ptr<Engine> engine = mover_.engine_of(place_);
+        const std::shared_ptr<Engine> engine = mover_.settled_engine_of(place_);
         engine->with_staging([&](std::byte* staging) {
             copies_.clear();
             for (const Piece& piece : pieces_) {

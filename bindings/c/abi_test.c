@@ -230,6 +230,17 @@ static void many_pieces_are_copied_by_one_call(void) {
     penstock_context_destroy(context);
 }
 
+static void streams_are_waited_for_and_others_are_refused(void) {
+    penstock_context* context = made_context(0);
+    penstock_error error = PENSTOCK_ERROR_INIT;
+    CHECK(penstock_synchronize_stream(context, NULL, &error) == PENSTOCK_OK);
+    CHECK(penstock_synchronize_stream(NULL, NULL, &error) == PENSTOCK_INVALID_ARGUMENT);
+    if (strcmp(device, "host") == 0) { /* CUDA takes any address for a stream */
+        CHECK(penstock_synchronize_stream(context, &error, &error) == PENSTOCK_INVALID_ARGUMENT);
+    }
+    penstock_context_destroy(context);
+}
+
 static void a_file_takes_the_size_it_is_given(void) {
     penstock_context* context = made_context(0);
     penstock_buffer* buffer = device_buffer(context, 10000);
@@ -326,6 +337,7 @@ static void run_all(void) {
     progress_is_reported_to_the_end();
     a_pointer_says_what_memory_it_leads_to();
     many_pieces_are_copied_by_one_call();
+    streams_are_waited_for_and_others_are_refused();
     a_file_takes_the_size_it_is_given();
     ranges_of_two_files_move_as_one_transfer();
     a_created_file_that_is_abandoned_never_appears();

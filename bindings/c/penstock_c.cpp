@@ -163,6 +163,11 @@ int penstock_copy_to_device(const penstock_context* context, void* device, const
     });
 }
 
+int penstock_synchronize_stream(const penstock_context* context, void* stream, penstock_error* error) {
+    return guarded("synchronize a stream", error,
+                   [&] { opened(context).synchronize_stream(reinterpret_cast<std::uintptr_t>(stream)); });
+}
+
 int penstock_copy_pieces(const penstock_context* context, int32_t direction, const penstock_copy* copies,
                          uint64_t count, penstock_error* error) {
     return guarded("copy pieces", error, [&] {

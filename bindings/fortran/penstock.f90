@@ -266,6 +266,11 @@ module penstock
       integer(c_int64_t), value :: count
       type(penstock_error), intent(inout), optional :: error
     end function
+    integer(c_int) function penstock_synchronize_stream(context, stream, error) bind(c)
+      import
+      type(c_ptr), value :: context, stream
+      type(penstock_error), intent(inout), optional :: error
+    end function
 
     integer(c_int) function penstock_file_open(context, name, options, file, error) bind(c)
       import

@@ -94,7 +94,6 @@ Limits limits() {
     found.cpus = allowed_cpus();
     found.numa_nodes = numa_nodes();
     found.io_uring = probe_io_uring();
-    found.native_aio = probe_native_aio();
     found.cachestat = probe_cachestat();
     return found;
 }

@@ -1,11 +1,14 @@
 // What the system reports of a real file on a disk and of one on tmpfs, and the owners of descriptors and memory.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <vector>
 
 #include "os/file/direct.hpp"
 #include "os/file/file_stat.hpp"
@@ -205,6 +208,18 @@ TEST(Arena, is_aligned_and_keeps_its_bytes_when_moved) {
     EXPECT_EQ(arena.bytes(), 0u);
 }
 
+TEST(Arena, every_page_is_there_once_it_is_touched) {
+    for (const std::uint64_t bytes : {2 * kMiB, 16 * kMiB, 50 * kMiB, 130 * kMiB}) {
+        const Arena arena({.bytes = bytes});
+        arena.memory()[bytes - 1] = std::byte{9};
+        arena.touch();
+        std::vector<unsigned char> there(arena.bytes() / 4096);
+        ASSERT_EQ(::mincore(arena.memory().data(), arena.bytes(), there.data()), 0);
+        EXPECT_TRUE(std::all_of(there.begin(), there.end(), [](unsigned char page) { return (page & 1) != 0; }));
+        EXPECT_EQ(arena.memory()[bytes - 1], std::byte{9});
+    }
+}
+
 TEST(Arena, too_large_is_out_of_memory_with_the_size) {
     try {
         Arena arena({.bytes = 1ull << 60});
@@ -268,7 +283,7 @@ TEST(Limits, refused_abilities_say_why) {
     EXPECT_FALSE(found.kernel.empty());
     EXPECT_GE(found.page_bytes, 4096u);
     EXPECT_GE(found.cpus, 1u);
-    for (const Ability& ability : {found.io_uring, found.native_aio, found.cachestat}) {
+    for (const Ability& ability : {found.io_uring, probe_native_aio(), found.cachestat}) {
         EXPECT_EQ(ability.usable, ability.cause.empty());
     }
 }

@@ -46,6 +46,7 @@ struct Engine {
     decltype(&penstock_write) write;
     decltype(&penstock_copy_to_host) copy_to_host;
     decltype(&penstock_copy_to_device) copy_to_device;
+    decltype(&penstock_synchronize_stream) synchronize_stream;
 };
 
 pthread_mutex_t finding = PTHREAD_MUTEX_INITIALIZER;  // guards what follows until its Found is set
@@ -118,7 +119,8 @@ bool find_engine() {
                      take_symbol(library, "penstock_read", engine.read) &&
                      take_symbol(library, "penstock_write", engine.write) &&
                      take_symbol(library, "penstock_copy_to_host", engine.copy_to_host) &&
-                     take_symbol(library, "penstock_copy_to_device", engine.copy_to_device);
+                     take_symbol(library, "penstock_copy_to_device", engine.copy_to_device) &&
+                     take_symbol(library, "penstock_synchronize_stream", engine.synchronize_stream);
     engine_found.store(all ? Found::yes : Found::no, std::memory_order_release);
     return all;
 }
@@ -283,6 +285,9 @@ bool move_by_gpu(const GpuCall& asked, const GpuPointer& pointer, ssize_t& resul
     const bool is_device = pointer.kind == GpuPointer::Kind::device;
     penstock_memory memory{call.data, static_cast<std::uint64_t>(call.bytes),
                            is_device ? PENSTOCK_DEVICE : PENSTOCK_MANAGED, 0};
+    // As cudaMemcpy: after what the default stream was given. Not for managed memory, which the kernel's own calls read
+    // at once.
+    if (is_device) engine.synchronize_stream(context, nullptr, nullptr);
     const bool known = engine.wrap(context, &memory, nullptr) == PENSTOCK_OK;
     if (known && by_engine(call, context, memory, result)) {
         if (result >= 0) errno = saved;

@@ -12,7 +12,8 @@
 // synchronised with the caller, the host sees.
 //
 // Lanes of a warp that call together claim their slots by one atomic. `append` and `print` put the records of lanes
-// that call together into one slot, so that a warp makes one call.
+// that call together into one slot, so that a warp makes one call. Lanes that have waited each for its own answer go on
+// apart, and call apart, until they meet: __syncwarp() before `append` or `print` makes one call of 32.
 //
 // Requires: the host's function does not wait for the calling kernel: no cudaDeviceSynchronize, no work on its stream.
 #pragma once
@@ -99,14 +100,12 @@ struct Calls {
     PENSTOCK_ONDEVICE CallEnd take(u32 ticket, void* answer, u32 answer_most, u64 deadline_ns) const {
         const Status status = channel.wait(ticket, deadline_ns);
         if (status == Status::timed_out) return {status, 0, 0};
-        const CallHead* const head = static_cast<const CallHead*>(channel.slot_data(ticket));
-        Watch<P>::reads(head, sizeof(CallHead));
-        CallEnd end{status, status == Status::ok ? head->answer_bytes : 0, head->value};
+        const Reply* const reply = static_cast<const Reply*>(channel.slot_data(ticket));
+        Watch<P>::reads(reply, sizeof(Reply));
+        const Reply found = *reply;
+        CallEnd end{status, status == Status::ok ? found.head.answer_bytes : 0, found.head.value};
         if (end.answer_bytes > answer_most) end.answer_bytes = answer_most;
-        if (end.answer_bytes != 0) {
-            Watch<P>::reads(head + 1, end.answer_bytes);
-            copy_together<P>(Lanes{1} << P::lane(), answer, head + 1, end.answer_bytes);
-        }
+        take_answer(*reply, found, answer, end.answer_bytes);
         channel.release(ticket);
         return end;
     }
@@ -206,6 +205,23 @@ struct Calls {
         u32 length;
         u32 place;  // in the slot, behind the head
     };
+
+    // What every slot has room for. Its loads are under way together: one after the other, each takes a microsecond.
+    struct Reply {
+        CallHead head;
+        Quad answer;
+    };
+
+    static PENSTOCK_ONDEVICE void take_answer(const Reply& reply, const Reply& found, void* answer, u32 bytes) {
+        if (bytes > sizeof found.answer) {
+            Watch<P>::reads(&reply.answer, bytes);
+            copy_together<P>(Lanes{1} << P::lane(), answer, &reply.answer, bytes);
+            return;
+        }
+        for (u32 i = 0; i < bytes; ++i) {
+            static_cast<u8*>(answer)[i] = static_cast<u8>((i < 8 ? found.answer.low : found.answer.high) >> i % 8 * 8);
+        }
+    }
 
     static PENSTOCK_ONDEVICE u32 length_of(const char* text) {
         u32 length = 0;

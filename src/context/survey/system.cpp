@@ -46,9 +46,9 @@ SurveyItem io_uring_item(const os::Limits& limits, const std::string& root) {
     return item;
 }
 
-SurveyItem aio_item(const os::Limits& limits) {
-    if (!limits.native_aio.usable) {
-        return {"libaio", SurveyState::no, limits.native_aio.cause, "a kernel with CONFIG_AIO; a higher fs.aio-max-nr"};
+SurveyItem aio_item(const os::Ability& native_aio) {
+    if (!native_aio.usable) {
+        return {"libaio", SurveyState::no, native_aio.cause, "a kernel with CONFIG_AIO; a higher fs.aio-max-nr"};
     }
     if (!kBuiltWithAio) {
         return {"libaio", SurveyState::partly, "the kernel has native AIO, this build was made without libaio",
@@ -111,7 +111,7 @@ SurveyItem gpu_power_item() {
 }  // namespace
 
 std::vector<SurveyItem> system_items(const os::Limits& limits, const std::string& root) {
-    return {io_uring_item(limits, root), aio_item(limits),     cachestat_item(limits), memlock_item(limits),
+    return {io_uring_item(limits, root), aio_item(os::probe_native_aio()), cachestat_item(limits), memlock_item(limits),
             numa_item(limits),           cpu_power_item(root), gpu_power_item()};
 }
 

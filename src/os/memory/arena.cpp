@@ -4,8 +4,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <string>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "os/memory/numa.hpp"
@@ -16,6 +20,8 @@ namespace penstock::os {
 namespace {
 
 constexpr std::uint64_t kAlignment = 2 * kMiB;
+constexpr std::size_t kTouchedByOne = 8 * kMiB;  // as much as repays a thread
+constexpr std::size_t kTouchingMost = 8;
 constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, Linux 5.14, which older libc headers lack
 
 std::span<std::byte> map_aligned(std::uint64_t bytes) {
@@ -33,6 +39,19 @@ std::span<std::byte> map_aligned(std::uint64_t bytes) {
     if (head > 0) ::munmap(start, head);
     if (head < kAlignment) ::munmap(start + head + bytes, kAlignment - head);
     return {start + head, bytes};
+}
+
+std::size_t touching_threads() noexcept {
+    return std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kTouchingMost);
+}
+
+void touch_pages(std::span<std::byte> memory) noexcept {
+    if (memory.empty() || ::madvise(memory.data(), memory.size(), kPopulateWrite) == 0) return;
+    const auto step = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    for (std::size_t at = 0; at < memory.size(); at += step) {
+        auto* page = reinterpret_cast<volatile unsigned char*>(memory.data() + at);
+        *page = *page;  // keeps the contents
+    }
 }
 
 }  // namespace
@@ -58,11 +77,20 @@ Arena::~Arena() {
 }
 
 void Arena::touch() const noexcept {
-    if (memory_.empty() || ::madvise(memory_.data(), memory_.size(), kPopulateWrite) == 0) return;
-    const auto step = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-    for (std::size_t at = 0; at < memory_.size(); at += step) {
-        auto* page = reinterpret_cast<volatile unsigned char*>(memory_.data() + at);
-        *page = *page;  // keeps the contents
+    const std::size_t shares = std::clamp<std::size_t>(memory_.size() / kTouchedByOne, 1, touching_threads());
+    const std::size_t share = align_up((memory_.size() + shares - 1) / shares, kAlignment);
+    std::array<std::thread, kTouchingMost> others;
+    std::size_t left = 0;  // the calling thread's part is what no other thread has
+    try {
+        for (std::size_t i = 0; i + 1 < shares && left + share < memory_.size(); ++i) {
+            others[i] = std::thread(touch_pages, memory_.subspan(left, share));
+            left += share;
+        }
+    } catch (const std::system_error&) {  // of a limit of threads
+    }
+    touch_pages(memory_.subspan(left));
+    for (std::thread& one : others) {
+        if (one.joinable()) one.join();
     }
 }
 

@@ -29,7 +29,8 @@ class Arena {
     std::uint64_t bytes() const noexcept { return memory_.size(); }
     bool near_node() const noexcept { return near_node_; }  // the kernel accepted the NUMA preference
 
-    // Makes the kernel allocate every page now. Otherwise the first transfer pays for the page faults.
+    // Makes the kernel allocate every page now. Otherwise the first transfer pays for the page faults. Threads share a
+    // large piece: one core makes 5 GB of pages a second, less than a link moves. They have ended when it returns.
     void touch() const noexcept;
 
   private:

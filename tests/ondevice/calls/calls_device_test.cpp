@@ -46,7 +46,7 @@ class CallsOnDevice : public testing::Test {
         const OnDevice cycles(*device_, rounds * sizeof(u64));
         const std::string text = log == nullptr ? "" : log;
         const OnDevice name(*device_, text.c_str(), text.size() + 1);
-        start({reinterpret_cast<const CallsRef*>(calls.data()), function_, warps, rounds,
+        start({reinterpret_cast<const CallsRef*>(calls.data()), function_, warps, kWholeWarp >> (32 - lanes), rounds,
                log == nullptr ? nullptr : reinterpret_cast<const char*>(name.data()),
                reinterpret_cast<u64*>(cycles.data()), reinterpret_cast<CallsTally*>(tally.data())},
               lanes);

@@ -16,6 +16,7 @@ struct CallsPlan {
     const CallsRef* calls;
     u32 function;  // answers with the number that is its argument, and one more; the result is the value doubled
     u32 warps;
+    Lanes lanes;  // of each warp
     u32 rounds;
     const char* log;  // the name of a file to which each lane prints a line a round; null: none
     u64* cycles;    // of each call of the first lane
@@ -42,10 +43,11 @@ class CallsWork {
     PENSTOCK_ONDEVICE void print_lines() const {
         const u32 lane = Native::lane();
         long long log = -1;
-        const Lanes all = Native::active();
-        if (lane == lowest(all)) log = plan_.calls->open(plan_.log, file_append | file_create).value;
-        log = Native::from(all, log, lowest(all));
+        Native::sync(plan_.lanes);  // each has waited for its own answers
+        if (lane == 0) log = plan_.calls->open(plan_.log, file_append | file_create).value;
+        log = Native::from(plan_.lanes, log, 0);
         for (u32 round = 0; round < plan_.rounds; ++round) {
+            Native::sync(plan_.lanes);
             count(plan_.calls->print(log, "warp ", warp_, " lane ", lane, " round ", round).ok());
         }
     }
