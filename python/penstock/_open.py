@@ -236,7 +236,7 @@ def create(  # noqa: PLR0913 - one keyword a choice
     name = _place(name, "create")
     kind = registry.by_name(format) if format is not None else registry.by_suffix(name)
     if kind is None:
-        raise ValueError(_no_format(name))
+        raise registry.no_format(name)
     context = context or shared_context(device)
     writer = registry.function(kind, "writer", name)(name, **options)
 
@@ -245,12 +245,6 @@ def create(  # noqa: PLR0913 - one keyword a choice
 
     opened = Opened(name, kind, None, writer, None if kind.needs_dtype else reopen, durable)
     return DataFile(FileState(opened, context))
-
-
-def _no_format(name: str) -> str:
-    from penstock.formats import registry
-
-    return f"the suffix of {name} is that of no known format: {registry.listing()}; format= names one"
 
 
 # What the arguments tell a type checker of the result; where they do not, the file decides.
@@ -370,9 +364,10 @@ def save(  # noqa: PLR0913 - one keyword a choice
 ) -> Outcome:
     """Writes a new file, which appears under its name only when whole; replaces an older one.
 
-    `data` is a dict of arrays for HDF5, netCDF, safetensors and Zarr, one array for NPY and format="raw". For a name
-    whose suffix is none of a known format it is memory, of which the bytes are written. Arrays are of any library; a
-    penstock Array or Buffer is written by its own context, `device` is for those of others. `attributes` are those of
+    `data` is a dict of arrays for HDF5, netCDF, safetensors and Zarr, one array for NPY, format="raw" and names in .bin
+    or .raw, which get its elements without type and shape. Memory without a type, such as bytes and a Buffer, is
+    written under any name that is not of a known format. Arrays are of any library; a penstock Array or Buffer is
+    written by its own context, `device` is for those of others. `attributes` are those of
     the file. `compression` packs the chunks of all arrays, on all cores, in HDF5, netCDF-4 and Zarr; see LayoutOptions
     for it and what follows. Arrays without dimensions, or without elements, are stored as they are.
     """
@@ -385,9 +380,10 @@ def save(  # noqa: PLR0913 - one keyword a choice
         layout["chunk_shape"] = chunk_shape
     if format is None and registry.by_suffix(file_name(name, "create")) is None:
         if isinstance(data, Mapping):
-            raise ValueError(_no_format(_place(name, "create")))
+            raise registry.no_format(_place(name, "create"))
         if any(value is not None for value in layout.values()):
             raise TypeError(f"{name} is of no known format: bytes have no chunks, and are not compressed")
+        registry.need_bare(_place(name, "create"), hasattr(data, "dtype") and not isinstance(data, _api.Buffer))
         memory = data.as_bytes() if isinstance(data, Array) else data
         holder = Context._of(memory) if isinstance(memory, _api.Buffer) else shared_context(device)
         return _api.save(holder, name, memory, durable=durable, **options)

@@ -116,6 +116,7 @@ FORMATS: dict[str, Format] = {
 # Those of several datasets, for type checkers: load() gives a dict.
 Several = Literal["hdf5", "netcdf4", "netcdf3", "safetensors", "zarr"]
 _BY_SUFFIX = {suffix: one for one in FORMATS.values() for suffix in one.suffixes}
+BARE = (".bin", ".raw")  # suffixes of what is elements and nothing else; to open such a file needs their type
 TOLD = next(one for one in FORMATS.values() if one.needs_dtype)  # the format of files whose elements a caller tells
 # Formats that open() does not read: their first bytes, and what does.
 _OTHERS = {
@@ -126,8 +127,27 @@ _OTHERS = {
 
 def listing() -> str:
     """Formats and their suffixes, for messages."""
-    shown = [f"{one.name} ({' '.join(one.suffixes)})" for one in FORMATS.values() if one.suffixes]
-    return f"{', '.join(shown)}, or raw with dtype= and shape="
+    return f"{_suffixes()}, or raw with dtype= and shape="
+
+
+def _suffixes() -> str:
+    return ", ".join(f"{one.name} ({' '.join(one.suffixes)})" for one in FORMATS.values() if one.suffixes)
+
+
+def no_format(name: str) -> ValueError:
+    """Refuses a new file whose format neither its name nor `format` says."""
+    suffix = Path(name).suffix
+    cause = f"the suffix of {name} is that of no known format" if suffix else f"{name} has no suffix to say its format"
+    near = difflib.get_close_matches(suffix.lower(), _BY_SUFFIX, 1)
+    meant = f"; did you mean {near[0]}?" if near else ""
+    bare = f"{TOLD.name} ({' '.join(BARE)}), which keeps neither type nor shape"
+    return ValueError(f"{cause}: {_suffixes()}, {bare}; format= names one{meant}")
+
+
+def need_bare(name: str, is_array: bool) -> None:
+    """ValueError for an array whose type and shape would be lost in a file that is not named as one of plain bytes."""
+    if is_array and Path(name).suffix.lower() not in BARE:
+        raise no_format(name)
 
 
 def by_suffix(name: str | os.PathLike[str]) -> Format | None:

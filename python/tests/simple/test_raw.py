@@ -85,6 +85,33 @@ def test_one_array_is_saved_as_raw_bytes(tmp_path: Path) -> None:
     assert np.array_equal(np.load(tmp_path / "c.npy"), content)
 
 
+@pytest.mark.parametrize(
+    ("name", "cause"),
+    [("x", "x has no suffix to say its format"), ("x.hd5", "the suffix of .*x.hd5 is that of no known format")],
+)
+def test_an_array_does_not_lose_its_type_and_shape_by_a_name_that_says_no_format(
+    tmp_path: Path, name: str, cause: str
+) -> None:
+    content = np.arange(4.0)
+    penstock.save(tmp_path / "a.npy", content, "host")
+    for data in (content, content.astype("u1"), penstock.load(tmp_path / "a.npy", "host")):
+        listed = r": hdf5 \(.h5 .*, raw \(.bin .raw\), .*; format= names one"
+        with pytest.raises(ValueError, match=cause + listed) as told:
+            penstock.save(tmp_path / name, data, "host")
+        assert str(told.value).endswith("; did you mean .hdf5?") == (name == "x.hd5")
+    assert [one.name for one in tmp_path.iterdir()] == ["a.npy"]
+    for bare in ("x.bin", "x.RAW"):
+        penstock.save(tmp_path / bare, content, "host")
+        assert (tmp_path / bare).read_bytes() == content.tobytes()
+
+
+def test_memory_without_a_type_is_written_under_any_name(tmp_path: Path) -> None:
+    (tmp_path / "some").write_bytes(b"12345")
+    for number, data in enumerate((b"12345", memoryview(b"12345"), penstock.load(tmp_path / "some", "host"))):
+        penstock.save(tmp_path / f"copy{number}", data, "host")
+        assert (tmp_path / f"copy{number}").read_bytes() == b"12345"
+
+
 def test_names_without_a_known_suffix_are_bytes(tmp_path: Path) -> None:
     (tmp_path / "some").write_bytes(b"12345")
     buffer = penstock.load(tmp_path / "some", "host")
