@@ -6,6 +6,7 @@ library cannot reach is refused in words, and none runs without it unnoticed.
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import stat
@@ -41,11 +42,13 @@ def run(
     Example: penstock run --report report.json -- ./model input.nml
     """
     found = programs.check(program[0])
-    wanted = surroundings(_new_report(report) if report else "") | {
+    wanted = surroundings("") | {
         "PENSTOCK_RUN_LEAST_BYTES": str(options.size("run", "--least", least)),
         "PENSTOCK_RUN_MATCH": "\n".join(match or []),
         "PENSTOCK_RUN_DURABLE": "1" if durable else "",
     }
+    if report is not None:
+        wanted["PENSTOCK_RUN_REPORT"] = _new_report(report)
     if whole_records:
         wanted["GFORTRAN_UNFORMATTED_BUFFER_SIZE"] = "1"
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and a program would inherit that
@@ -89,15 +92,18 @@ def _library() -> Path:
 
 def _new_report(name: str) -> str:
     """Its whole name: the program may change its folder. An older report goes, so that it is not taken for the new."""
+    options.check_name("run", "--report", name)
     path = Path(name).absolute()
     try:
+        if name.endswith("/") or path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, "it is the name of a folder")
         if path.exists() and stat.S_ISREG(path.stat().st_mode):
             path.unlink()
         path.touch()
     except OSError as failure:
         raise Error(
             operation="run",
-            file=str(path),
+            file=name,
             cause=f"the report cannot be written: {failure.strerror}",
             advice="give --report a file in a folder that can be written",
         ) from failure

@@ -118,9 +118,27 @@ def test_wrong_words_are_told(tmp_path: Path) -> None:
     plain = tmp_path / "plain"
     plain.write_text("#!/bin/sh\n")
     assert_one_line_error(start_penstock("run", "--", str(plain)), "you may not execute this file")
-    assert_one_line_error(start_penstock("run", "--report", "/nowhere/x", "--", "true"), "report cannot be written")
     assert start_penstock("run", "--least", "much", "--", "true").code == 2
     assert start_penstock("run").code == 2
+
+
+@pytest.mark.parametrize(
+    ("report", "cause"),
+    [
+        ("/nowhere/x", "report cannot be written: No such file"),
+        ("folder", "report cannot be written: it is the name of a folder"),
+        ("new/", "report cannot be written: it is the name of a folder"),
+        ("/sys/x", "report cannot be written: "),
+        ("", "--report: the name is empty"),
+    ],
+)
+def test_a_report_that_could_not_be_written_is_refused_before_the_program_runs(
+    report: str, cause: str, tmp_path: Path
+) -> None:
+    rig.need_library()
+    (tmp_path / "folder").mkdir()
+    assert_one_line_error(start_penstock("run", "--report", report, "--", "touch", "ran", cwd=tmp_path), cause)
+    assert [one.name for one in tmp_path.iterdir()] == ["folder"]
 
 
 def test_a_program_that_is_preloaded_already_keeps_that(tmp_path: Path) -> None:
