@@ -29,7 +29,7 @@ from penstock_bench.engine.rounds import Absent
 from penstock_bench.report.show import print_results
 from penstock_bench.runs import definitions, session, stored
 from penstock_bench.suites.per_process import launching, measure, peers, table, toolchain, words
-from penstock_bench.suites.per_process.cases import API, FORTRAN, RUN, WAYS, C, Case, cases
+from penstock_bench.suites.per_process.cases import FORTRAN, OFFLOADED, RUN, UNBUFFERED, WAYS, C, Case, cases
 
 Rows = list[dict[str, Any]]
 SIZE = 1 << 20
@@ -101,7 +101,7 @@ class Rig:
         self.bench = measure.Bench(lone_run(context, room, "per-process", stack, **settings), programs)
 
     def measure(self, way: str, direction: str, size: int = SIZE, processes: int = 2) -> dict[str, Any]:
-        return self.bench.measure(Case(way, direction, size, processes, 0 if way == API else 8192))
+        return self.bench.measure(Case(way, direction, size, processes, 0 if way in UNBUFFERED else 8192))
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ def test_every_case_is_measured_or_missing_with_its_cause(tmp_path: Path, as_pub
     fortran = shutil.which("gfortran") is not None
     ways = [way for way in WAYS if fortran or FORTRAN not in way]
     assert found.keys() == {case.name for case in cases(SMALL, SIZE, tuple(ways))}
-    assert {measure.OFFLOADED, peers.IOR, peers.HACC} | ({FORTRAN} if not fortran else set()) <= absent.keys()
+    assert {peers.IOR, peers.HACC} | ({FORTRAN} if not fortran else set()) <= absent.keys()
     memory_only = mount_of(tmp_path)["type"] == "tmpfs"
     assert ("cold files" in absent) == (memory_only and not as_published)
     for row in found.values():
@@ -235,6 +235,27 @@ def test_without_mpi_and_fortran_the_rest_is_measured(tmp_path: Path, monkeypatc
     (tmp_path / "cc").chmod(0o755)
     with pytest.raises(Error, match="cc cannot build a program: no space"):
         toolchain.build(toolchain.found(), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("device", "compiler", "cause"),
+    [
+        ("host", None, "there is no C++ compiler"),
+        ("cuda:0", None, "there is no nvcc"),
+        ("cuda:0", "nvcc", "nvcc cannot build a program: no GPU"),
+    ],
+)
+def test_without_a_compiler_for_the_device_calls_from_it_are_absent(
+    device: str, compiler: str | None, cause: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need_compiler()
+    real, found = shutil.which, toolchain.found()
+    (tmp_path / "nvcc").write_text("#!/bin/sh\necho 'no GPU' >&2; exit 1\n")
+    (tmp_path / "nvcc").chmod(0o755)
+    given = compiler and str(tmp_path / compiler)
+    monkeypatch.setattr(toolchain.shutil, "which", lambda name: given if "nvcc" in name or "++" in name else real(name))
+    assert OFFLOADED not in toolchain.build(found, tmp_path, device)
+    assert found.absent[OFFLOADED].startswith(cause)
 
 
 def test_what_programs_tell_is_understood_or_refused() -> None:

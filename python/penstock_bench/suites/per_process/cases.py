@@ -9,8 +9,10 @@ from penstock._text import bytes_text
 from penstock.cli import options
 
 C, FORTRAN, API = "C", "Fortran", "Penstock's C interface"
+OFFLOADED = "calls from the device"
 RUN = " under penstock run"
-WAYS = (C, C + RUN, FORTRAN, FORTRAN + RUN, API)
+WAYS = (C, C + RUN, FORTRAN, FORTRAN + RUN, OFFLOADED, API)
+UNBUFFERED = (OFFLOADED, API)
 DIRECTIONS = ("write", "read")
 
 
@@ -55,7 +57,7 @@ def cases(settings: dict[str, Any], largest: int, ways: tuple[str, ...]) -> list
         for count in counts
         for direction in DIRECTIONS
         for way in ways
-        for buffer in (buffers if way != API else [0])
+        for buffer in (buffers if way not in UNBUFFERED else [0])
     ]
 
 

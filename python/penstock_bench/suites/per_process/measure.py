@@ -25,7 +25,6 @@ from penstock_bench.suites.per_process.cases import RUN, WAYS, Case, cases
 from penstock_bench.suites.per_process.launching import Programs, run as launch
 from penstock_bench.suites.per_process.rank_files import SEEDS, RankFiles
 
-OFFLOADED = "offloaded"
 PROCESS_BYTES = 32 << 20  # of memory, besides the array: a program, its runtime and MPI's
 SPARE_BYTES = 64 << 20
 
@@ -92,7 +91,8 @@ def run_suite(run: Run) -> None:
     built = run.stack.enter_context(Scratch(Path(tempfile.gettempdir()), ("bench per-process", "TMPDIR")))
     reports = built.directory / "reports"
     reports.mkdir()
-    programs = Programs(tools, toolchain.build(tools, built.directory), float(run.settings["program_seconds"]), reports)
+    commands = toolchain.build(tools, built.directory, str(run.context.device["name"]))
+    programs = Programs(tools, commands, float(run.settings["program_seconds"]), reports)
     bench = Bench(run, programs)
     ways = _ways(programs)
     wanted = cases(run.settings, run.bytes, ways)
@@ -113,8 +113,7 @@ def _ways(programs: Programs) -> tuple[str, ...]:
 
 
 def _tell_absent(run: Run, tools: toolchain.Toolchain) -> None:
-    offloaded = {OFFLOADED: "device code cannot call functions of the host: Penstock has no such call"}
-    for name, cause in (tools.absent | offloaded).items():
+    for name, cause in tools.absent.items():
         if not run.results.has("missing", name=name):
             run.results.add("missing", name=name, cause=cause)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from penstock import Error, get_include, get_library_dir
-from penstock_bench.suites.per_process.cases import API, FORTRAN, C
+from penstock_bench.suites.per_process.cases import API, FORTRAN, OFFLOADED, C
 
 SOURCES = Path(__file__).resolve().parent / "programs"
 LIMIT_S = 120  # of a compiler, and of a program that does nothing
@@ -56,8 +56,11 @@ def found() -> Toolchain:
     return Toolchain(compiler, _fortran(bool(mpirun), absent), mpirun, absent)
 
 
-def build(tools: Toolchain, folder: Path) -> dict[str, Path]:
-    """The programs by their way. Raises Error where one of C cannot be built; what else cannot is told as absent."""
+def build(tools: Toolchain, folder: Path, device: str = "host") -> dict[str, Path]:
+    """The programs by their way. Raises Error where one of C cannot be built; what else cannot is told as absent.
+
+    `device` is the one whose code calls the host, as a Context's name.
+    """
     processes = SOURCES / "ranks" / ("mpi.c" if tools.mpirun else "fork.c")
     common = ["-O2", f"-I{SOURCES}"]
     helper = folder / "ranks.o"
@@ -73,11 +76,40 @@ def build(tools: Toolchain, folder: Path) -> dict[str, Path]:
         library = get_library_dir()
         flags = [f"-I{get_include()}", f"-L{library}", f"-Wl,-rpath,{library}", "-lpenstock", threads]
     except Error as error:
-        tools.absent[API] = f"{error.operation}: {error.cause}"
+        tools.absent |= dict.fromkeys((API, OFFLOADED), f"{error.operation}: {error.cause}")
         return programs
     programs[API] = folder / "array_penstock"
     _compile([tools.c, *common, *rest, str(SOURCES / "array" / "penstock.c"), *flags, "-o", str(programs[API])])
+    try:
+        calls, runtime = _device_calls(folder, device)
+        program = folder / "array_device_calls"
+        _compile([tools.c, *common, *rest, str(calls), *flags, *runtime, "-lstdc++", "-lm", "-o", str(program)])
+        programs[OFFLOADED] = program
+    except Error as error:
+        tools.absent[OFFLOADED] = error.cause
     return programs
+
+
+def _device_calls(folder: Path, device: str) -> tuple[Path, list[str]]:
+    """The compiled code of a device that calls the host, and what is linked with it. Raises Error."""
+    source, made = str(SOURCES / "array" / "device_calls.cu"), folder / "device_calls.o"
+    common = ["-O2", "-std=c++20", f"-I{SOURCES}", f"-I{get_include()}", "-c", "-o", str(made)]
+    if not device.startswith("cuda"):
+        compiler = next((one for one in map(shutil.which, ("c++", "g++", "clang++")) if one), None)
+        if compiler is None:
+            raise _absent("there is no C++ compiler: neither c++ nor g++ nor clang++")
+        _compile([compiler, *common, "-x", "c++", source])
+        return made, []
+    compiler = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
+    if compiler is None:
+        raise _absent("there is no nvcc, which compiles code of a GPU")
+    _compile([compiler, *common, "-arch=native", f'-DPENSTOCK_BENCH_DEVICE="{device}"', "-x", "cu", source])
+    libraries = Path(compiler).resolve().parents[1] / "lib64"
+    return made, [f"-L{libraries}", "-lcudart_static", "-ldl", "-lrt"]
+
+
+def _absent(cause: str) -> Error:
+    return Error(code="not_found", operation="bench per-process", cause=cause, advice="install it")
 
 
 def _mpirun(absent: dict[str, str]) -> str:

@@ -1,4 +1,4 @@
-/* One way of C to move a whole array between memory and a file: stdio.c, penstock.c. main.c calls
+/* One way to move a whole array between memory and a file: stdio.c, penstock.c, device_calls.cu. main.c calls
  * these in this order, and times them. Each ends the program by ranks_fail when it fails.
  */
 #ifndef PENSTOCK_BENCH_ARRAY_FILE_H
@@ -6,6 +6,9 @@
 
 #include <stddef.h>
 
+/* The array; null where there is no memory for it. */
+double* array_memory(size_t bytes);
+void array_give_back(double* array);
 /* Whatever a process makes once. `buffer_bytes` is of the runtime's buffer; 0: there is none to set. */
 void array_begin(size_t buffer_bytes);
 /* The file exists, and is as large as the array. */

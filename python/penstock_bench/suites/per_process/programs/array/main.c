@@ -28,7 +28,7 @@ static double element(const array_request* request, int rank, size_t index) {
 }
 
 static double* new_array(const array_request* request, int rank) {
-    double* array = malloc(request->count * sizeof *array);
+    double* array = array_memory(request->count * sizeof *array);
     if (!array) ranks_fail("no memory for the array of", request->file);
     for (size_t index = 0; index < request->count; ++index)
         array[index] = request->writes ? element(request, rank, index) : NAN;
@@ -88,7 +88,7 @@ int main(int count, char** words) {
     if (!request.writes) numbers[5] = wrong_elements(&request, rank, array);
     ranks_gather(numbers, NUMBERS, all);
     if (rank == 0) print(all, request.processes);
-    free(array);
+    array_give_back(array);
     free(all);
     ranks_end();
     return 0;

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <penstock.h>
+#include <stdlib.h>
 
 static penstock_context* context;
 static penstock_file* file_handle;
@@ -15,6 +16,9 @@ static void check(int code) {
     errno = 0; /* the message has the system's words */
     ranks_fail("penstock:", error.message);
 }
+
+double* array_memory(size_t bytes) { return malloc(bytes); }
+void array_give_back(double* array) { free(array); }
 
 void array_begin(size_t buffer_bytes) {
     penstock_context_options options = PENSTOCK_CONTEXT_OPTIONS_INIT;

@@ -11,6 +11,9 @@ static char* buffer;
 static size_t buffer_size;
 static const char* file_name;
 
+double* array_memory(size_t bytes) { return malloc(bytes); }
+void array_give_back(double* array) { free(array); }
+
 void array_begin(size_t buffer_bytes) {
     buffer_size = buffer_bytes;
     buffer = buffer_bytes ? malloc(buffer_bytes) : NULL;
