@@ -1,13 +1,15 @@
-"""What Python's own operators make of an array: a number of one element, and no comparison.
+"""What Python's own operators make of an array: a number of one element, no comparison and no arithmetic.
 
 Without these Python helps itself: int() and float() would parse the memory as text, `==` and `in` would compare
 identities and say False, of arrays in memory and of those that are still in a file. What must stay true: an answer is
-that of the elements, or an error says what to do.
+that of the elements, or an error says what to do; a library that can answer for the other operand is asked.
 """
 
 from __future__ import annotations
 
 import math
+import sys
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
@@ -16,7 +18,67 @@ if TYPE_CHECKING:
 _ADVICE = "to_numpy() gives a copy for NumPy, cupy.asarray(array) and torch.from_dlpack(array) share it"
 
 
-class AsNumber:
+class NoArithmetic:
+    """Base of arrays: their operators say what does know arithmetic.
+
+    A type checker does not see these methods, so that it refuses `array + 1` too.
+    """
+
+    __slots__ = ()
+
+    def _refuse(self, operator: str) -> NoReturn:
+        raise NotImplementedError
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Methods of NumPy's arrays are told to be absent as operators are; anything else in Python's words."""
+            numpy = sys.modules.get("numpy")
+            if name.startswith("_") or hasattr(type(self), name) or not hasattr(getattr(numpy, "ndarray", None), name):
+                return object.__getattribute__(self, name)
+            try:
+                self._refuse(f".{name}")
+            except TypeError as error:
+                raise AttributeError(str(error), name=name, obj=self) from None
+
+
+def _left_of(operator: str) -> Callable[..., Any]:
+    def refuse(self: NoArithmetic, other: object, *_modulus: object) -> Any:
+        """Numbers have no answer; anything else is asked next."""
+        plain = isinstance(other, (bool, int, float, complex, NoArithmetic)) and not _reads(other)
+        return self._refuse(operator) if plain else NotImplemented
+
+    return refuse
+
+
+def _right_of(operator: str) -> Callable[..., Any]:
+    def refuse(self: NoArithmetic, other: object) -> Any:
+        """The other operand had no answer, unless it is a sequence: Python joins and repeats those after this."""
+        return NotImplemented if isinstance(other, Sequence) else self._refuse(operator)
+
+    return refuse
+
+
+def _before(operator: str) -> Callable[..., Any]:
+    return lambda self: self._refuse(operator)
+
+
+def _refuse_operators() -> None:
+    binary = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "divmod": "divmod()"}
+    binary |= {"pow": "**", "matmul": "@", "and": "&", "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>"}
+    order = {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+    for name, sign in (binary | order).items():
+        setattr(NoArithmetic, f"__{name}__", _left_of(sign))
+    for name, sign in binary.items():
+        setattr(NoArithmetic, f"__r{name}__", _right_of(sign))
+    for name, sign in {"neg": "-", "pos": "+", "invert": "~", "abs": "abs()"}.items():
+        setattr(NoArithmetic, f"__{name}__", _before(sign))
+
+
+_refuse_operators()
+
+
+class AsNumber(NoArithmetic):
     """Base of Array."""
 
     __slots__ = ()
@@ -94,11 +156,16 @@ class AsNumber:
     def __contains__(self, value: object) -> bool:
         self._refuse("in")
 
+    if not TYPE_CHECKING:
+
+        def __setitem__(self, index: object, value: object) -> NoReturn:
+            self._refuse("[...] =")
+
     def _refuse(self, operator: str) -> NoReturn:
         raise TypeError(f"a penstock.Array has no {operator!r}: it knows no arithmetic; {_ADVICE}")
 
 
-class Unread:
+class Unread(NoArithmetic):
     """Base of arrays in files: they equal themselves, and have no elements to compare before they are read."""
 
     __slots__ = ()

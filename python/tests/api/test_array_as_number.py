@@ -78,6 +78,67 @@ def test_comparing_elements_is_refused_and_says_what_to_do(context: penstock.Con
     assert (np.arange(3.0) == array).all()  # NumPy takes the elements
 
 
+BINARY: list[Any] = [operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod]
+BINARY += [divmod, pow, operator.matmul, operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift]
+ORDER: list[Any] = [operator.lt, operator.le, operator.gt, operator.ge]
+UNARY: list[Any] = [operator.neg, operator.pos, operator.invert, abs]
+
+
+class Foreign:
+    """An operand that has no answer to any operator."""
+
+
+@pytest.mark.parametrize("calculate", [*BINARY, *ORDER])
+def test_arithmetic_says_what_to_call(context: penstock.Context, calculate: Any) -> None:
+    array, other = (filled(context, np.arange(3.0)) for _ in range(2))
+    for operands in ((array, 1), (1.5, array), (array, other), (True, array), (array, 1j)):
+        with pytest.raises(
+            TypeError, match=r"no '.*': it knows no arithmetic; to_numpy\(\) .*cupy.* torch.from_dlpack"
+        ):
+            calculate(*operands)
+    if calculate not in ORDER:
+        with pytest.raises(TypeError, match="it knows no arithmetic"):
+            calculate(Foreign(), array)
+
+
+@pytest.mark.parametrize("calculate", UNARY)
+def test_arithmetic_with_one_operand_says_what_to_call(context: penstock.Context, calculate: Any) -> None:
+    with pytest.raises(TypeError, match="it knows no arithmetic; to_numpy"):
+        calculate(filled(context, np.arange(3.0)))
+
+
+@pytest.mark.parametrize("calculate", [*BINARY, *ORDER])
+def test_numpy_calculates_with_the_elements_of_arrays_on_the_host(context: penstock.Context, calculate: Any) -> None:
+    content = np.arange(1, 4)
+    array = filled(context, content)
+    for other in (np.full(3, 2), np.int64(2)) if calculate is not operator.matmul else (np.full(3, 2),):
+        assert np.array_equal(calculate(array, other), calculate(content, other))
+        assert np.array_equal(calculate(other, array), calculate(other, content))
+
+
+def test_what_is_not_arithmetic_with_an_array_stays_pythons(context: penstock.Context) -> None:
+    array, one = filled(context, np.arange(3)), filled(context, np.array(3))
+    assert [0] * one == one * [0] == [0, 0, 0]
+    with pytest.raises(TypeError, match="can only concatenate list"):
+        [1] + array
+    assert "%s" % one == "3"  # noqa: UP031
+    with pytest.raises(TypeError, match=r"no '\[...\] =': it knows no arithmetic; to_numpy"):
+        array[0] = 1
+
+
+def test_methods_of_numpys_arrays_are_told_to_be_absent(context: penstock.Context) -> None:
+    array: Any = filled(context, np.arange(3.0))
+    for name in ("sum", "mean", "max", "astype", "tolist", "copy"):
+        assert not hasattr(array, name)
+        with pytest.raises(AttributeError, match=f"no '.{name}': it knows no arithmetic; to_numpy"):
+            getattr(array, name)
+    assert np.mean(array) == 1.0
+    with pytest.raises(AttributeError, match="'Array' object has no attribute 'shapee'"):
+        array.shapee  # noqa: B018
+    with pytest.raises(AttributeError, match="__cuda_array_interface__: this is not GPU memory"):
+        array.__cuda_array_interface__  # noqa: B018
+
+
 @pytest.mark.parametrize("dtype", NUMBERS)
 @pytest.mark.parametrize("convert", [round, lambda one: round(one, 1), math.trunc, math.floor, math.ceil])
 def test_an_element_is_rounded_as_a_number_of_python(context: penstock.Context, dtype: str, convert: Any) -> None:
@@ -134,9 +195,12 @@ def test_datasets_in_files_are_not_compared_before_they_are_read(tmp_path: Path)
         for compare in comparisons:
             with pytest.raises(TypeError, match="its elements are in a file; read them: numpy.asarray"):
                 compare()
-        for compare in (operator.lt, operator.ge, operator.add, operator.mul):
-            with pytest.raises(TypeError):
-                compare(a, 1)
+        for calculate in (*BINARY, operator.lt, operator.ge):
+            with pytest.raises(TypeError, match="its elements are in a file; read them: numpy.asarray"):
+                calculate(a, 1)
+        with pytest.raises(AttributeError, match=r"no '.mean': its elements are in a file; read them: numpy.asarray"):
+            a.mean  # type: ignore[attr-defined] # noqa: B018
+        assert (a + np.ones(3) == content["a"] + 1).all()  # type: ignore[operator]
         assert (a == content["a"]).all()  # NumPy reads it
         assert (content["a"] == a).all()
         assert not (a != np.float64(1))[1]
