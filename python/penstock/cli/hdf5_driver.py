@@ -19,6 +19,7 @@ from typing import Annotated, Any
 import typer
 
 from penstock import Error, _core
+from penstock.cli import driver_config
 
 _LIBRARY = "libpenstock_vfd.so"
 _FIRST = (1, 14)  # HDF5 that loads drivers
@@ -26,13 +27,20 @@ _FIRST = (1, 14)  # HDF5 that loads drivers
 
 def vfd_path(
     config: Annotated[
-        str | None, typer.Option("--config", metavar="TEXT", help="HDF5_DRIVER_CONFIG too, such as evidence=stderr.")
+        str | None,
+        typer.Option(
+            "--config",
+            metavar="KEY=VALUE,...",
+            help=f"HDF5_DRIVER_CONFIG too, of these keys. {driver_config.listing()}.",
+        ),
     ] = None,
 ) -> int:
     """Print the variables by which HDF5 1.14 and later moves its bytes through Penstock, for a shell to evaluate.
 
     Example: penstock vfd-path --config evidence=stderr
     """
+    if config is not None:
+        driver_config.check(config)
     folder = shlex.quote(str(_driver().parent))
     lines = [
         f'export HDF5_PLUGIN_PATH={folder}"${{HDF5_PLUGIN_PATH:+:$HDF5_PLUGIN_PATH}}"',

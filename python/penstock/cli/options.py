@@ -19,6 +19,7 @@ from penstock._sizes import MOST_BYTES
 MAX_WORKERS = 512
 MAX_DEPTH = 4096
 CHUNK_STEP = 4096  # bytes that --chunk-bytes is a multiple of
+DEVICE = re.compile(r"auto|host|cuda(:[0-9]{1,4})?")
 MOST_SEED = (1 << 63) - 1
 PATH_HELP = f"Way of moving the bytes: {', '.join(path_names())}."
 
@@ -56,7 +57,7 @@ def _whole(operation: str, option: str, text: str, bounds: tuple[int, int]) -> i
 
 def device(operation: str, option: str, text: str) -> str:
     """The name of a device as such; whether the machine has it, opening it tells."""
-    if re.fullmatch(r"auto|host|cuda(:[0-9]{1,4})?", text) is None:
+    if DEVICE.fullmatch(text) is None:
         raise refusal(operation, f"{option}: no device is named '{text}'", "use auto, host, cuda or cuda:N (N from 0)")
     return text
 

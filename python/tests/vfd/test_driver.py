@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 from c_abi.driver_rig import moved, run, settings
 from command import run_penstock
+from places import ROOT
 
 from penstock import Error
-from penstock.cli import hdf5_driver
+from penstock.cli import driver_config, hdf5_driver
 
 WRITE = """
 import h5py, numpy as np
@@ -221,6 +223,49 @@ def test_vfd_path_prints_what_a_shell_evaluates(tmp_path: Path) -> None:
     assert lines[1:] == ["export HDF5_DRIVER=penstock", "export HDF5_DRIVER_CONFIG=evidence=stderr"]
     assert Path(settings()["HDF5_PLUGIN_PATH"], "libpenstock_vfd.so").is_file()
     assert lines[0].endswith('"${HDF5_PLUGIN_PATH:+:$HDF5_PLUGIN_PATH}"')
+
+
+WRONG = {
+    "evidnce=x,path=urring": ("there is no key 'evidnce'; did you mean evidence?; keys are evidence, errors, memory,"),
+    "path=urring": "path=urring is not known; did you mean uring?; path= takes auto, buffered, ",
+    "memory=gpu": "memory=gpu is not known; memory= takes auto, host or device",
+    "device=cude:0": "device=cude:0 names no device; did you mean cuda:0?; device= takes auto, host or cuda:N",
+    "evidence=stderr,errors=nodir/x": "errors=nodir/x lies in no folder that is there; errors= takes hdf5, stderr or a",
+    "evidence=.": "evidence=. is a folder; evidence= takes stderr or a file",
+    "large=4MB": "large=4MB is no size from 1 byte to 1024GiB; large= takes a size such as 4MiB",
+    "large=0": "large=0 is no size",
+    "large=1025GiB": "large=1025GiB is no size",
+    "errors=": "errors= has no value; errors= takes hdf5, stderr or a file",
+    "evidence": "'evidence' has no =; keys are evidence, errors, ",
+}
+
+
+@pytest.mark.parametrize("config", WRONG)
+def test_vfd_path_refuses_what_the_driver_would(config: str) -> None:
+    refused = run_penstock("vfd-path", "--config", config)
+    assert (refused.code, refused.out) == (2, "")
+    assert refused.err.startswith("penstock: vfd-path: --config: " + WRONG[config])
+
+
+def test_the_keys_that_vfd_path_knows_are_those_of_the_driver() -> None:
+    source = (ROOT / "apps/vfd/settings.cpp").read_text()
+    keys = re.findall(r'key == "(\w+)"', source)
+    assert list(driver_config.KEYS) == keys == re.findall(r"(\w+)=[, ]", source[: source.index("with commas")])
+    memory = re.findall(r'text == "(\w+)"', source)
+    assert driver_config.KEYS["memory"].values == f"{', '.join(memory[:-1])} or {memory[-1]}"
+    taken = dict(re.findall(r'unit == "(\w+)" \? (\d+)', source)) | {"": "0"}
+    assert {unit: str(shift) for unit, shift in driver_config._UNITS.items()} == taken
+    page = (ROOT / "docs/formats/hdf5-driver.md").read_text()
+    told = run_penstock("vfd-path", "--help").out
+    assert [key for key in keys if f"| `{key}` |" not in page or f"{key}:" not in told] == []
+
+
+@pytest.mark.parametrize(
+    "config", ["evidence=stderr,errors=hdf5,,memory=host", "large=1024GiB,device=cuda:0,path=mmap"]
+)
+def test_vfd_path_takes_what_the_driver_takes(config: str, tmp_path: Path) -> None:
+    assert run_penstock("vfd-path", "--config", config).out.endswith(f"export HDF5_DRIVER_CONFIG={config}\n")
+    assert run("import h5py; h5py.File('x.h5', 'w').close()", tmp_path, config).code == 0
 
 
 def test_doctor_tells_of_libraries_that_ignore_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
