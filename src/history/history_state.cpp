@@ -151,14 +151,14 @@ void HistoryState::begin() {
                                       options_.replace,
                                       options_.process == 0,
                                       layout.has_bounds ? 2u : 1u};
-    std::unique_ptr<HistoryTarget> target = make_target(context_, wanted, layout.schema);
     WriterPlan plan{context_, {}, {}, options_.transfer, layout.has_bounds};
-    if (!is_compressed(layout.schema)) plan.first = target->reserve({});
+    const bool compresses = is_compressed(layout.schema);
+    if (!compresses) plan.first = first_places(options_.format, layout.schema);
     plan.is_alone = options_.processes == 1;
     plan.is_first = options_.process == 0;
     plan.is_durable = options_.durable;
     const std::uint64_t slot_bytes = lay_out(fields, plan.first);
-    make_slots(slot_bytes);
+    std::vector<HistorySlot> slots = made_slots(slot_bytes);
     facts_.step_bytes = plain_step_bytes(layout.schema, plan.first);
     std::vector<PlainField> plain;
     for (const RunningField& one : fields) {
@@ -166,24 +166,29 @@ void HistoryState::begin() {
             {one.layout.name, one.layout.variable, one.slot_offset, one.layout.is_whole, one.layout.runs});
         plain.push_back({one.layout.variable, one.slot_offset});
     }
-    if (plan.first.empty()) {
+    if (compresses) {
         const StepEncoderOptions wanted_encoder{slot_bytes, on_device(), options_.encode_threads};
         plan.encoder = std::make_unique<StepEncoder>(context_, layout.schema, plain, wanted_encoder);
     }
+    // Last: it may replace an older history, which what has failed before leaves alone.
+    std::unique_ptr<HistoryTarget> target = make_target(context_, wanted, layout.schema);
+    if (!compresses) plan.first = target->reserve({});
     fields_ = std::move(fields);
+    slots_ = std::move(slots);
     target_ = std::move(target);
     writer_ = std::make_unique<StepWriter>(*target_, slots_, std::move(plan));
 }
 
-void HistoryState::make_slots(std::uint64_t bytes) {
-    slots_.clear();
+std::vector<HistorySlot> HistoryState::made_slots(std::uint64_t bytes) {
+    std::vector<HistorySlot> slots;
     if (on_device()) stream_ = context_.device().make_stream();
     for (std::uint32_t i = 0; i < options_.slots; ++i) {
         HistorySlot slot{zeroed(bytes), nullptr, true};
         if (on_device()) slot.packed = context_.device().make_event();
-        slots_.push_back(std::move(slot));
+        slots.push_back(std::move(slot));
     }
     facts_.slot_bytes = bytes * options_.slots;
+    return slots;
 }
 
 Buffer HistoryState::zeroed(std::uint64_t bytes) const {

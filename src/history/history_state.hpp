@@ -49,7 +49,7 @@ class HistoryState {
   private:
     bool on_device() const noexcept { return options_.memory == MemoryKind::device; }
     std::vector<RunningField> make_fields(const HistoryLayout& layout) const;
-    void make_slots(std::uint64_t bytes);
+    std::vector<HistorySlot> made_slots(std::uint64_t bytes);
     void check_process() const;
     void check_open(const char* operation) const;
     Buffer zeroed(std::uint64_t bytes) const;

@@ -1,6 +1,7 @@
 // See history_target.hpp. The list of formats is here.
 #include "history/target/history_target.hpp"
 
+#include "formats/create/check_schema.hpp"
 #include "formats/create/hdf5/growing.hpp"
 #include "formats/create/netcdf/cdf_writer.hpp"
 #include "formats/create/zarr/zarr_documents.hpp"
@@ -55,6 +56,18 @@ std::uint64_t digest_of(const std::string& format, const FileSchema& schema) {
         sink.write(0, std::as_bytes(std::span(root)));
     }
     return sink.sum();
+}
+
+std::vector<formats::DataPlace> first_places(const std::string& format, const FileSchema& schema) {
+    SummingSink nowhere("history");
+    if (const MakeGrowing make = format_named(format).make) return make(schema, nowhere)->reserve({});
+    formats::check_schema(schema, "history");
+    std::vector<formats::DataPlace> places(schema.variables.size());
+    for (std::size_t i = 0; i < places.size(); ++i) {
+        const formats::NewVariable& one = schema.variables[i];
+        if (formats::grows(schema, one)) places[i].bytes = formats::step_bytes(schema, one);
+    }
+    return places;
 }
 
 std::unique_ptr<HistoryTarget> make_target(const Context& context, const HistoryTargetOptions& options,
