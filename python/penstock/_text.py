@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+TYPE_CHECKING = False  # as of typing, which the command does not load to say that it was interrupted
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 
 def bytes_text(count: float) -> str:
     """Binary units: "4 MiB"."""
@@ -32,3 +36,11 @@ def seconds_text(seconds: float) -> str:
 def one_line(text: str) -> str:
     """The text with line ends and control characters spelled out, which a file's name may hold."""
     return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
+
+
+def guess(given: str, known: Iterable[str]) -> str:
+    """ "; did you mean ...?" with the known name that is nearest, or nothing where none is near."""
+    import difflib
+
+    near = difflib.get_close_matches(given, list(known), 1)
+    return f"; did you mean {near[0]}?" if near else ""

@@ -6,13 +6,13 @@ What must stay true: keys and values are those of apps/vfd/settings.cpp. A test 
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 from penstock import Error, path_names
+from penstock._text import guess
 from penstock.cli import options
 
 _UNITS = {"": 0, "KiB": 10, "MiB": 20, "GiB": 30}  # shifts
@@ -32,7 +32,7 @@ def check(text: str) -> None:
         key, equals, value = word.partition("=")
         if not equals or key not in KEYS:
             cause = f"there is no key '{key}'" if equals else f"'{word}' has no ="
-            near = "" if key in KEYS else _near(key, KEYS)
+            near = "" if key in KEYS else guess(key, KEYS)
             raise _refused(cause + near, f"keys are {', '.join(KEYS)}, with commas between")
         cause = KEYS[key].refusal(value) if value else "has no value"
         if cause:
@@ -48,20 +48,15 @@ def _refused(cause: str, advice: str) -> Error:
     return options.refusal("vfd-path", f"--config: {cause}", advice)
 
 
-def _near(given: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(given, list(known), 1)
-    return f"; did you mean {near[0]}?" if near else ""
-
-
 def _one_of(*names: str) -> Key:
     def refusal(value: str) -> str:
-        return "" if value in names else f"is not known{_near(value, names)}"
+        return "" if value in names else f"is not known{guess(value, names)}"
 
     return Key(f"{', '.join(names[:-1])} or {names[-1]}", refusal)
 
 
 def _device(value: str) -> str:
-    return "" if options.DEVICE.fullmatch(value) else f"names no device{_near(value, ('auto', 'host', 'cuda:0'))}"
+    return "" if options.DEVICE.fullmatch(value) else f"names no device{guess(value, ('auto', 'host', 'cuda:0'))}"
 
 
 def _file(value: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +16,8 @@ from penstock.cli.show import WIDTH, json_object
 if TYPE_CHECKING:
     from penstock.formats.dataset import Dataset
 
+_KEYWORD = re.compile(r"\b[a-z_]+=")
+
 
 def ls(
     file: Annotated[str, typer.Argument(help="The file, or the folder of a Zarr store.")],
@@ -27,14 +30,30 @@ def ls(
     from penstock.formats.dataset import Dataset  # NumPy comes with it, which other commands do without
 
     options.check_name("ls", "FILE", file)
-    with open_file(file, device="host") as opened:
-        datasets = [_described(Dataset(opened._file, name)) for name in opened]
-        found = {"file": file, "format": opened.format, "datasets": datasets}
+    try:
+        with open_file(file, device="host") as opened:
+            datasets = [_described(Dataset(opened._file, name)) for name in opened]
+            found = {"file": file, "format": opened.format, "datasets": datasets}
+    except Error as error:
+        advice = _of_a_shell(error.advice)
+        if advice == error.advice:
+            raise
+        code, number = error.code, error.system_code
+        told = {"operation": error.operation, "file": error.file, "cause": error.cause, "advice": advice}
+        raise Error(code=code, system_code=number, **told) from None
     if json:
         json_object(found)
     else:
         _print(found)
     return 0
+
+
+def _of_a_shell(advice: str) -> str:
+    """The advice without what only a call of Python takes: keywords."""
+    clauses = (
+        ", or ".join(part for part in one.split(", or ") if not _KEYWORD.search(part)) for one in advice.split("; ")
+    )
+    return "; ".join(filter(None, clauses))
 
 
 def _described(dataset: Dataset) -> dict[str, Any]:

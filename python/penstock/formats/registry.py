@@ -20,6 +20,7 @@ from typing import Any, Literal
 from penstock._error import Error
 from penstock._extras import install
 from penstock._files.descriptor import read_at
+from penstock._text import guess
 from penstock.formats.faults import FOREIGN_BYTES, MATLAB5
 from penstock.formats.model import Format, ReadAt
 from penstock.formats.simple.single import reading
@@ -138,10 +139,8 @@ def no_format(name: str) -> ValueError:
     """Refuses a new file whose format neither its name nor `format` says."""
     suffix = Path(name).suffix
     cause = f"the suffix of {name} is that of no known format" if suffix else f"{name} has no suffix to say its format"
-    near = difflib.get_close_matches(suffix.lower(), _BY_SUFFIX, 1)
-    meant = f"; did you mean {near[0]}?" if near else ""
     bare = f"{TOLD.name} ({' '.join(BARE)}), which keeps neither type nor shape"
-    return ValueError(f"{cause}: {_suffixes()}, {bare}; format= names one{meant}")
+    return ValueError(f"{cause}: {_suffixes()}, {bare}; format= names one{guess(suffix.lower(), _BY_SUFFIX)}")
 
 
 def need_bare(name: str, is_array: bool) -> None:
@@ -158,7 +157,7 @@ def by_suffix(name: str | os.PathLike[str]) -> Format | None:
 
 def by_name(name: str) -> Format:
     if name not in FORMATS:
-        raise ValueError(f"there is no format {name!r}; there are {', '.join(FORMATS)}")
+        raise ValueError(f"there is no format {name!r}; there are {', '.join(FORMATS)}{guess(name, FORMATS)}")
     return FORMATS[name]
 
 

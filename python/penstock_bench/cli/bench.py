@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from penstock_bench.engine.run import Request
 
 DEFAULT_RESULTS = "penstock-results.jsonl"
-ALL = "all"
 
 
 def bench(
@@ -50,6 +49,7 @@ def bench(
     Example: penstock bench core --quick --dir /scratch --out core.jsonl
     """
     from penstock_bench.engine.run import Request
+    from penstock_bench.runs import definitions
 
     if list_suites:
         return _list(json, quick)
@@ -59,21 +59,21 @@ def bench(
     named = _peers(peers, chosen)
     limits = (file_bytes, repeats, seconds)
     requests = [Request(_overridden(one, *limits), device, place, out, quick, named, resume) for one in chosen]
-    requests = [replace(one, remote=_second(one, remote, suite == ALL)) for one in requests]
-    if suite == ALL:
+    requests = [replace(one, remote=_second(one, remote, suite == definitions.ALL)) for one in requests]
+    if suite == definitions.ALL:
         requests = [
             replace(one, results=out.with_name(f"{out.stem}-{one.definition.name}{out.suffix}")) for one in requests
         ]
     done = [_run(one, json) for one in requests]
     if json:
-        show.json_object({"suites": done} if suite == ALL else done[0])
+        show.json_object({"suites": done} if suite == definitions.ALL else done[0])
     return 0
 
 
 def _definitions(name: str, quick: bool) -> list[Definition]:
     from penstock_bench.runs import definitions
 
-    if name == ALL:
+    if name == definitions.ALL:
         return definitions.in_all(quick)
     with nullcontext() if name.endswith(".toml") else options.usage():  # a file may be missing; a name is wrong
         return [definitions.load(name, quick)]
@@ -100,7 +100,9 @@ def _run(request: Request, json: bool) -> dict[str, Any]:
         from penstock_bench.report.show import print_results
 
         print_results(rows)
-        sys.stdout.write(f"results: {request.results}\n")
+        ended = any(row["kind"] == "stopped" for row in rows)
+        more = "; its time limit ended it, and the same command with --resume goes on" if ended else ""
+        sys.stdout.write(f"results: {request.results}{more}\n")
     return {"suite": name, "results": str(request.results), "rows": rows}
 
 
@@ -128,13 +130,16 @@ def _list(json: bool, quick: bool) -> int:
     from penstock_bench.runs import definitions
 
     known = [definitions.load(name, quick) for name in definitions.known()]
+    in_all = [one.name for one in definitions.in_all(quick)]
     if json:
         fields = ("name", "about", "file_bytes", "repeats", "seconds")
-        show.json_object({"suites": [{field: getattr(one, field) for field in fields} for one in known]})
+        suites = [{field: getattr(one, field) for field in fields} for one in known]
+        show.json_object({"suites": suites, definitions.ALL: in_all})
         return 0
     for one in known:
         size = bytes_text(one.file_bytes)
         sys.stdout.write(f"{one.name:12}  {one.about} (files of {size}, {one.repeats} repeats)\n")
+    sys.stdout.write(f"{definitions.ALL:12}  those that make up a report: {', '.join(in_all)}\n")
     return 0
 
 

@@ -39,6 +39,9 @@ def report(
 
 def _existing(name: str) -> Path:
     place = options.place("report", "RESULTS", name)
+    if place.is_dir():
+        advice = f"name the files in it that `penstock bench` wrote, as by {place / '*.jsonl'}"
+        raise Error(code="not_a_regular_file", operation="report", file=name, cause="it is a folder", advice=advice)
     if not place.is_file():
         raise Error(
             code="not_found",

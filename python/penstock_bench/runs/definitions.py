@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from penstock import Error
+from penstock._text import guess
 from penstock_bench import suites
 from penstock_bench.engine.definition import Definition, parsed
 from penstock_bench.runs.suites import SUITES
+
+ALL = "all"  # stands for in_all()
 
 
 def known() -> dict[str, Path]:
@@ -26,11 +29,12 @@ def load(name: str, quick: bool) -> Definition:
     """One by its name, or from a TOML file. Raises Error that says what is wrong with it."""
     path = Path(name) if name.endswith(".toml") else known().get(name)
     if path is None or not path.is_file():
+        names = [*known(), ALL]
         raise Error(
             code="not_found",
             operation="bench",
             file=name,
             cause="there is no such suite",
-            advice="use one of " + ", ".join(known()) + ", or a .toml file",
+            advice=f"use one of {', '.join(names)}, or a .toml file{guess(name, names)}",
         )
     return parsed(path, quick, SUITES)

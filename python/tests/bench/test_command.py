@@ -181,6 +181,7 @@ def test_the_time_limit_ends_a_run(penstock: Run, small: Path, tmp_path: Path) -
     ran = penstock("bench", small, "--dir", tmp_path, "--repeats", "1000", "--seconds", "1", "--out", out)
     assert ran.code == 0, ran.err
     assert any(row["kind"] == "stopped" for row in stored.read(out))
+    assert ran.out.endswith(f"results: {out}; its time limit ended it, and the same command with --resume goes on\n")
 
 
 def test_too_little_space_is_refused_before_writing(tmp_path: Path) -> None:
@@ -222,10 +223,13 @@ def test_suites_that_come_with_penstock_load_and_are_listed(penstock: Run) -> No
         "report",
         "simulation",
     ]
-    listed = penstock("bench", "--list", "--json").json["suites"]
+    told = penstock("bench", "--list", "--json").json
+    listed, in_all = told["suites"], told["all"]
     assert [one["name"] for one in listed] == list(definitions.known())
     assert all(one["about"] and one["file_bytes"] for one in listed)
-    assert [line.split()[0] for line in penstock("bench", "--list").out.splitlines()] == list(definitions.known())
+    lines = penstock("bench", "--list").out.splitlines()
+    assert [line.split()[0] for line in lines] == [*definitions.known(), "all"]
+    assert lines[-1].endswith(", ".join(in_all)) and "choice" in in_all
     for name in definitions.known():
         assert definitions.load(name, True).file_bytes <= definitions.load(name, False).file_bytes
 

@@ -81,7 +81,11 @@ def test_names_are_shown_as_text(penstock: Run, tmp_path: Path) -> None:
 def test_wrong_files_are_told_in_a_line(penstock: Run, tmp_path: Path) -> None:
     assert_one_line_error(penstock("ls", tmp_path / "nothing.h5"), "No such file")
     (tmp_path / "x.txt").write_text("hello")
-    assert_one_line_error(penstock("ls", tmp_path / "x.txt"), "format")
+    assert_one_line_error(penstock("ls", tmp_path / "x.txt"), "known are hdf5 (.h5 ", "zarr (.zarr)\n")
+    (tmp_path / "x.mat").write_bytes(b"MATLAB 5.0 MAT-file" + bytes(500))
+    assert_one_line_error(penstock("ls", tmp_path / "x.mat"), "scipy.io.loadmat reads it\n")
+    for other in ("x.txt", "x.mat", "."):
+        assert "=" not in penstock("ls", tmp_path / other).err, "it advises keywords of Python"
     (tmp_path / "x.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))
     assert_one_line_error(penstock("ls", tmp_path / "x.h5"))
     ran = penstock("ls", "")

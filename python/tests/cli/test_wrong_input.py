@@ -148,6 +148,8 @@ WRONG_VALUES = (
     ("calibrate --seconds 0", "calibrate: --seconds: '0' is not a whole number from 1"),
     ("calibrate --device tpu", "calibrate: --device: no device"),
     ("bench nosuch", "bench nosuch: there is no such suite; use one of"),
+    ("bench croe", "or a .toml file; did you mean core?"),
+    ("bench al", "all, or a .toml file; did you mean all?"),
     ("bench core --peers x", "bench: --peers: 'x' is not known"),
     ("bench core --device tpu", "bench: --device: no device"),
     ("compare d d --fail-below 2", "compare: --fail-below: '2' is not a ratio"),

@@ -272,6 +272,7 @@ def test_results_of_other_machines_or_other_sizes_make_no_page(penstock: Run, tm
     assert_one_line_error(penstock("report", first, other, "--out", tmp_path / "x.html"), "b.jsonl", "kernel: ")
     assert_one_line_error(penstock("report", first, larger, "--out", tmp_path / "x.html"), "c.jsonl", "1 bytes")
     assert_one_line_error(penstock("report", first, tmp_path / "d", "--out", tmp_path / "x.html"), "no such results")
+    assert_one_line_error(penstock("report", tmp_path), f"report {tmp_path}: it is a folder; name the files in it")
     assert not (tmp_path / "x.html").exists()
 
 
