@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "base/current_error.hpp"
+#include "base/in_file.hpp"
 
 namespace penstock {
 namespace {
@@ -20,6 +21,20 @@ TEST(ErrorInfo, message_names_everything_it_knows) {
     EXPECT_EQ(info.message(), "read /data/x at offset 4096 length 512: Input/output error; check the disk");
     EXPECT_EQ(info.code, ErrorCode::io_error);
     EXPECT_EQ(info.system_code, EIO);
+}
+
+TEST(InFile, names_the_file_of_errors_that_name_none) {
+    const auto message_of = [](Error error) {
+        try {
+            base::in_file("run.nc", [&] { throw error; });
+        } catch (const Error& caught) {
+            return std::string(caught.what());
+        }
+        return std::string();
+    };
+    EXPECT_EQ(message_of({ErrorCode::no_space, "put", "too large", "less"}), "put run.nc: too large; less");
+    EXPECT_EQ(message_of(Error(errno_info("open", "other.nc", ENOENT))), "open other.nc: No such file or directory");
+    EXPECT_EQ(base::in_file("run.nc", [] { return 7; }), 7);
 }
 
 TEST(ErrorInfo, errno_maps_to_the_code_users_handle) {

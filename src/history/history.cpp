@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "base/in_file.hpp"
 #include "formats/faults.hpp"
 #include "history/history_state.hpp"
 
@@ -21,6 +22,12 @@ std::vector<HistoryAttribute>& attributes_of(history::Definitions& all, const st
                 "define it first");
 }
 
+// What a history throws names its file.
+template <class Call>
+decltype(auto) of_history(const history::HistoryState& state, Call&& call) {
+    return base::in_file(state.name(), std::forward<Call>(call));
+}
+
 }  // namespace
 
 History::History(const Context& context, std::string name, const HistoryOptions& options)
@@ -37,32 +44,53 @@ History& History::operator=(History&& other) noexcept {
 }
 
 void History::define(const HistoryVariable& variable) {
-    state_->change("define", [&](history::Definitions& all) { all.variables.push_back(variable); });
-}
-
-void History::define_constant(const HistoryConstant& constant) {
-    state_->change("define", [&](history::Definitions& all) { all.constants.push_back(constant); });
-}
-
-void History::set_attribute(const HistoryAttribute& attribute, const std::string& variable) {
-    state_->change("set attribute", [&](history::Definitions& all) {
-        std::vector<HistoryAttribute>& place = attributes_of(all, variable);
-        std::erase_if(place, [&](const HistoryAttribute& one) { return one.name == attribute.name; });
-        place.push_back(attribute);
+    of_history(*state_, [&] {
+        state_->change("define", [&](history::Definitions& all) { all.variables.push_back(variable); });
     });
 }
 
-void History::begin() { state_->begin(); }
-std::uint64_t History::digest() const { return state_->digest(); }
-void History::publish(std::uint64_t steps) { state_->publish(steps); }
-void History::use_stream(std::uintptr_t stream) { state_->use_stream(stream); }
-void History::put(const std::string& variable, const void* data, std::span<const std::int64_t> strides_bytes) {
-    state_->put(variable, data, strides_bytes);
+void History::define_constant(const HistoryConstant& constant) {
+    of_history(*state_, [&] {
+        state_->change("define", [&](history::Definitions& all) { all.constants.push_back(constant); });
+    });
 }
-bool History::wait_for_slot(Deadline deadline) { return state_->wait_for_slot(deadline); }
-void History::end_step(double time) { state_->end_step(time); }
-bool History::wait(Deadline deadline) { return state_->wait(deadline); }
+
+void History::set_attribute(const HistoryAttribute& attribute, const std::string& variable) {
+    const auto set = [&](history::Definitions& all) {
+        std::vector<HistoryAttribute>& place = attributes_of(all, variable);
+        std::erase_if(place, [&](const HistoryAttribute& one) { return one.name == attribute.name; });
+        place.push_back(attribute);
+    };
+    of_history(*state_, [&] { state_->change("set attribute", set); });
+}
+
+void History::begin() {
+    of_history(*state_, [&] { state_->begin(); });
+}
+std::uint64_t History::digest() const {
+    return of_history(*state_, [&] { return state_->digest(); });
+}
+void History::publish(std::uint64_t steps) {
+    of_history(*state_, [&] { state_->publish(steps); });
+}
+void History::use_stream(std::uintptr_t stream) {
+    of_history(*state_, [&] { state_->use_stream(stream); });
+}
+void History::put(const std::string& variable, const void* data, std::span<const std::int64_t> strides_bytes) {
+    of_history(*state_, [&] { state_->put(variable, data, strides_bytes); });
+}
+bool History::wait_for_slot(Deadline deadline) {
+    return of_history(*state_, [&] { return state_->wait_for_slot(deadline); });
+}
+void History::end_step(double time) {
+    of_history(*state_, [&] { state_->end_step(time); });
+}
+bool History::wait(Deadline deadline) {
+    return of_history(*state_, [&] { return state_->wait(deadline); });
+}
 HistoryFacts History::facts() const { return state_->facts(); }
-void History::close() { state_->close(); }
+void History::close() {
+    of_history(*state_, [&] { state_->close(); });
+}
 
 }  // namespace penstock

@@ -110,7 +110,7 @@ HistoryState::~HistoryState() {
 
 void HistoryState::change(const char* operation, const std::function<void(Definitions&)>& by) {
     check_open(operation);
-    if (writer_) throw refused(operation, "fields of " + shown(name_) + " were put already", "define before that");
+    if (writer_) throw refused(operation, "fields were put already", "define before that");
     Definitions all = definitions_;
     by(all);
     formats::check_schema(plan_history(all, options_, false).schema, name_);
@@ -125,7 +125,7 @@ void HistoryState::check_process() const {
 
 void HistoryState::check_open(const char* operation) const {
     check_process();
-    if (is_closed_) throw refused(operation, "the history " + shown(name_) + " is closed", "open another one");
+    if (is_closed_) throw refused(operation, "the history is closed", "open another one");
 }
 
 std::vector<RunningField> HistoryState::make_fields(const HistoryLayout& layout) const {
@@ -140,7 +140,7 @@ std::vector<RunningField> HistoryState::make_fields(const HistoryLayout& layout)
 // The file and the slots come with the first field. What fails leaves the history as it was.
 void HistoryState::begin() {
     check_open("begin");
-    if (writer_) throw refused("begin", "the history " + shown(name_) + " has begun", "call it once, or not at all");
+    if (writer_) throw refused("begin", "the history has begun", "call it once, or not at all");
     if (definitions_.variables.empty()) throw refused("begin", "no variable is defined", "call define() first");
     const bool swap = stores_big_endian(options_.format) == (std::endian::native == std::endian::little);
     HistoryLayout layout = plan_history(definitions_, options_, swap);
@@ -354,7 +354,7 @@ std::uint64_t HistoryState::digest() const {
 void HistoryState::publish(std::uint64_t steps) {
     check_process();
     if (options_.processes == 1) throw refused("publish", "one process writes the file", "its steps are published");
-    if (!writer_ || is_closed_) throw refused("publish", "the history " + shown(name_) + " is not open", "begin first");
+    if (!writer_ || is_closed_) throw refused("publish", "the history is not open", "begin first");
     writer_->check();
     writer_->publish(steps);
 }
@@ -390,12 +390,12 @@ void HistoryState::close() {
     const HistoryFacts now = facts();
     if (now.steps_published < now.steps_written) {
         throw refused("close history",
-                      std::to_string(now.steps_written - now.steps_published) + " steps of " + shown(name_) +
-                          " are written and not published",
+                      std::to_string(now.steps_written - now.steps_published) +
+                          " steps are written and not published",
                       "agree on their number and publish them first");
     }
     if (!slot_) return;
-    throw refused("close history", "fields of " + shown(name_) + " were put, and their step did not end",
+    throw refused("close history", "fields were put, and their step did not end",
                   "call end_step() first; the steps before it are in the file");
 }
 

@@ -28,6 +28,7 @@ struct RunningField {
 class HistoryState {
   public:
     HistoryState(const Context& context, std::string name, const HistoryOptions& options);
+    const std::string& name() const noexcept { return name_; }
     ~HistoryState();
     HistoryState(const HistoryState&) = delete;
     HistoryState& operator=(const HistoryState&) = delete;

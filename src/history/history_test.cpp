@@ -250,6 +250,8 @@ TEST_P(HistoryTest, WrongUseIsOneLineAndLeavesTheHistoryAsItWas) {
     history.close();  // the second time it does nothing
     expect_refusal("is closed", [&] { history.put("T", values.data()); });
     expect_refusal("is closed", [&] { history.end_step(30); });
+    expect_refusal("put " + name_ + ": ", [&] { history.put("T", values.data()); });
+    expect_refusal("set attribute " + name_ + ": ", [&] { history.set_attribute({.name = "a", .text = "b"}, "none"); });
     EXPECT_EQ(shape("T")[0], 1);
 }
 

@@ -1,9 +1,21 @@
 // See penstock/snapshot.hpp: what a program calls, passed on to the state of the snapshot.
 #include "penstock/snapshot.hpp"
 
+#include <utility>
+
+#include "base/in_file.hpp"
 #include "snapshot/snapshot_state.hpp"
 
 namespace penstock {
+namespace {
+
+// What a snapshot throws names its file.
+template <class Call>
+decltype(auto) of_snapshot(const snapshot::SnapshotState& state, Call&& call) {
+    return base::in_file(state.name(), std::forward<Call>(call));
+}
+
+}  // namespace
 
 Snapshot::Snapshot(const Context& context, std::string name, const SnapshotOptions& options)
     : state_(std::make_unique<snapshot::SnapshotState>(context, std::move(name), options)) {}
@@ -11,24 +23,30 @@ Snapshot::~Snapshot() = default;
 Snapshot::Snapshot(Snapshot&&) noexcept = default;
 Snapshot& Snapshot::operator=(Snapshot&&) noexcept = default;
 
-void Snapshot::add_group(const std::string& path) { state_->add_group(path); }
-void Snapshot::add_link(const std::string& path, const std::string& target, const std::string& file) {
-    state_->add_link(path, target, file);
+void Snapshot::add_group(const std::string& path) {
+    of_snapshot(*state_, [&] { state_->add_group(path); });
 }
-void Snapshot::add_dataset(const SnapshotDataset& dataset) { state_->add_dataset(dataset); }
+void Snapshot::add_link(const std::string& path, const std::string& target, const std::string& file) {
+    of_snapshot(*state_, [&] { state_->add_link(path, target, file); });
+}
+void Snapshot::add_dataset(const SnapshotDataset& dataset) {
+    of_snapshot(*state_, [&] { state_->add_dataset(dataset); });
+}
 void Snapshot::add_values(const SnapshotDataset& dataset, std::span<const std::byte> values) {
-    state_->add_values(dataset, values);
+    of_snapshot(*state_, [&] { state_->add_values(dataset, values); });
 }
 void Snapshot::add_cells(const SnapshotCells& cells, std::span<const SnapshotPositions> types) {
-    state_->add_cells(cells, types);
+    of_snapshot(*state_, [&] { state_->add_cells(cells, types); });
 }
 void Snapshot::set_attribute(const std::string& path, const SnapshotAttribute& attribute) {
-    state_->set_attribute(path, attribute);
+    of_snapshot(*state_, [&] { state_->set_attribute(path, attribute); });
 }
-void Snapshot::use_preset(const SnapshotPreset& preset) { state_->use_preset(preset); }
+void Snapshot::use_preset(const SnapshotPreset& preset) {
+    of_snapshot(*state_, [&] { state_->use_preset(preset); });
+}
 void Snapshot::use_stream(std::uintptr_t stream) { state_->use_stream(stream); }
 SnapshotFacts Snapshot::write(std::span<const SnapshotField> fields, const SnapshotWatch& goes_on) {
-    return state_->write(fields, goes_on);
+    return of_snapshot(*state_, [&] { return state_->write(fields, goes_on); });
 }
 std::uint64_t Snapshot::digest() const { return state_->digest(); }
 void Snapshot::begin(const std::string& place) { state_->begin(place); }

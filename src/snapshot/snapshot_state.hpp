@@ -22,6 +22,7 @@ namespace penstock::snapshot {
 class SnapshotState {
   public:
     SnapshotState(const Context& context, std::string name, const SnapshotOptions& options);
+    const std::string& name() const noexcept { return name_; }
 
     void add_group(const std::string& path);
     void add_link(const std::string& path, const std::string& target, const std::string& file);

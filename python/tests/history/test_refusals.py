@@ -52,9 +52,9 @@ WRONG: dict[str, tuple[Callable[[penstock.History], object], str]] = {
     "same time": (lambda h: put_both(h, 1), "not later than"),
     "no time": (lambda h: h.end_step(None), "a time is a number or a date, not NoneType"),
     "date": (lambda h: h.end_step(np.datetime64("2000-01-01")), "no units of time"),
-    "late define": (lambda h: h.define("U", ("x",), shape=(5,)), "fields of"),
-    "late constant": (lambda h: h.constant("x", np.arange(5.0), ("x",)), "fields of"),
-    "late attribute": (lambda h: h.set_attrs({"units": "K"}, "T"), "fields of"),
+    "late define": (lambda h: h.define("U", ("x",), shape=(5,)), "fields were put"),
+    "late constant": (lambda h: h.constant("x", np.arange(5.0), ("x",)), "fields were put"),
+    "late attribute": (lambda h: h.set_attrs({"units": "K"}, "T"), "fields were put"),
     "stream": (lambda h: h.put("T", FIELD, stream="a"), "is not a stream"),
 }
 
