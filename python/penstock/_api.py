@@ -31,6 +31,7 @@ from penstock._options import (
     ContextOptions as ContextOptions,
     ReadOptions as ReadOptions,
     TransferOptions as TransferOptions,
+    need_known,
 )
 from penstock._profiles import Profiles
 from penstock._told import Evidence as Evidence, Outcome as Outcome, evidence_of
@@ -247,6 +248,8 @@ class Context:
     """
 
     def __init__(self, device: str = "auto", *, profile: Profiles = "auto", **options: Unpack[ContextOptions]) -> None:
+        if options:
+            need_known("Context()", ("device", "profile", *ContextOptions.__annotations__), options)
         self._strict = bool(options.get("strict", False))
         profiles = _profiles.named(profile)
         self._open: _core.Context | None = _core.Context(device=device, profiles=profiles, **options)
