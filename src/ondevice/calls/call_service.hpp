@@ -49,7 +49,8 @@ class CallService {
   private:
     using Bytes = std::vector<std::byte>;
     void run();
-    bool take(std::uint32_t& slot, Request& request);
+    enum class Look : std::uint8_t { taken, nothing, beside_another };
+    Look take(std::uint32_t& slot, Request& request);
     void answer(std::uint32_t slot, const CallOutcome& outcome);
     CallOutcome perform(std::uint32_t slot, const Request& request, Bytes& argument);
     CallOutcome on_files(const CallHead& head, const Request& request, std::span<std::byte> data);
