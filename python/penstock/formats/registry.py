@@ -135,18 +135,19 @@ def _suffixes() -> str:
     return ", ".join(f"{one.name} ({' '.join(one.suffixes)})" for one in FORMATS.values() if one.suffixes)
 
 
-def no_format(name: str) -> ValueError:
-    """Refuses a new file whose format neither its name nor `format` says."""
+def no_format(name: str, bare: str = "") -> ValueError:
+    """Refuses a new file whose format neither its name nor `format` says. `bare`: what else is told of raw files."""
     suffix = Path(name).suffix
     cause = f"the suffix of {name} is that of no known format" if suffix else f"{name} has no suffix to say its format"
-    bare = f"{TOLD.name} ({' '.join(BARE)}), which keeps neither type nor shape"
-    return ValueError(f"{cause}: {_suffixes()}, {bare}; format= names one{guess(suffix.lower(), _BY_SUFFIX)}")
+    return ValueError(
+        f"{cause}: {_suffixes()}, {TOLD.name}{bare}; format= names one{guess(suffix.lower(), _BY_SUFFIX)}"
+    )
 
 
 def need_bare(name: str, is_array: bool) -> None:
     """ValueError for an array whose type and shape would be lost in a file that is not named as one of plain bytes."""
     if is_array and Path(name).suffix.lower() not in BARE:
-        raise no_format(name)
+        raise no_format(name, f" ({' '.join(BARE)}), which keeps neither type nor shape")
 
 
 def by_suffix(name: str | os.PathLike[str]) -> Format | None:

@@ -105,6 +105,15 @@ def test_an_array_does_not_lose_its_type_and_shape_by_a_name_that_says_no_format
         assert (tmp_path / bare).read_bytes() == content.tobytes()
 
 
+def test_several_datasets_are_not_told_to_take_the_suffix_that_they_have(tmp_path: Path) -> None:
+    for make in (
+        lambda: penstock.save(tmp_path / "x.bin", {"a": np.ones(3)}),
+        lambda: penstock.create(tmp_path / "x.bin"),
+    ):
+        with pytest.raises(ValueError, match=r"that of no known format: hdf5 .*\(.zarr\), raw; format= names one$"):
+            make()
+
+
 def test_memory_without_a_type_is_written_under_any_name(tmp_path: Path) -> None:
     (tmp_path / "some").write_bytes(b"12345")
     for number, data in enumerate((b"12345", memoryview(b"12345"), penstock.load(tmp_path / "some", "host"))):
