@@ -14,7 +14,6 @@ PyTorch's current one.
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable, Iterable
@@ -32,9 +31,10 @@ from penstock._options import (
     ContextOptions as ContextOptions,
     ReadOptions as ReadOptions,
     TransferOptions as TransferOptions,
+    need_known,
 )
 from penstock._profiles import Profiles
-from penstock._told import Evidence as Evidence, Outcome as Outcome
+from penstock._told import Evidence as Evidence, Outcome as Outcome, evidence_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -58,7 +58,7 @@ class Plan:
 
 def _outcome(raw: _core.Outcome) -> Outcome:
     raw.or_throw()
-    return Outcome(raw.bytes, raw.seconds, raw.reached_end, raw.path, json.loads(raw.evidence_json))
+    return Outcome(raw.bytes, raw.seconds, raw.reached_end, raw.path, evidence_of(raw.evidence_json))
 
 
 LEAVE_S = 0.2  # for which operations under way are waited for by whoever cancelled them and leaves
@@ -248,6 +248,8 @@ class Context:
     """
 
     def __init__(self, device: str = "auto", *, profile: Profiles = "auto", **options: Unpack[ContextOptions]) -> None:
+        if options:
+            need_known("Context()", ("device", "profile", *ContextOptions.__annotations__), options)
         self._strict = bool(options.get("strict", False))
         profiles = _profiles.named(profile)
         self._open: _core.Context | None = _core.Context(device=device, profiles=profiles, **options)

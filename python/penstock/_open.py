@@ -10,7 +10,7 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -19,7 +19,7 @@ from penstock._api import Context, FileName, Outcome
 from penstock._arrays.array import Array
 from penstock._error import Error
 from penstock._files.file_name import file_name, is_set
-from penstock._options import TransferOptions, meant
+from penstock._options import TransferOptions, need_known
 from penstock._shared import shared_context
 
 if TYPE_CHECKING:
@@ -374,7 +374,7 @@ def save(  # noqa: PLR0913 - one keyword a choice
     from penstock.formats import registry
 
     _need_device("save", name, device)
-    _need_known("save", save.__kwdefaults__ or {}, options)
+    need_known("save()", (*(save.__kwdefaults__ or {}), *TransferOptions.__annotations__), options)
     layout: LayoutOptions = {"compression": compression, "compression_level": compression_level, "shuffle": shuffle}
     if chunk_shape is not None:
         layout["chunk_shape"] = chunk_shape
@@ -392,14 +392,6 @@ def save(  # noqa: PLR0913 - one keyword a choice
         for attribute, value in (attributes or {}).items():
             file.attrs[attribute] = value
         return file._write_new(arrays, layout, options)
-
-
-def _need_known(operation: str, own: Collection[str], options: Mapping[str, Any]) -> None:
-    """TypeError of an option that neither the call nor a transfer has, which names all of both."""
-    known = (*own, *(one for one in TransferOptions.__annotations__ if one not in own))
-    unknown = next((name for name in options if name not in known), None)
-    if unknown is not None:
-        raise TypeError(f"{operation}() has no option {unknown!r}; there are {', '.join(known)}{meant(unknown, known)}")
 
 
 def _context_of(arrays: Mapping[str, Any], device: str) -> Context:

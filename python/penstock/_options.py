@@ -1,7 +1,7 @@
 """Names and types of the options that calls take as keywords: what a checker and a reader should know of each.
 
-They are dicts, for Unpack: the core, and the formats, refuse an option that they do not know by name. `meant` guesses
-which one the caller had in mind.
+They are dicts, for Unpack: the core, and the formats, refuse an option that they do not know by name. `need_known` does
+so where a call can name all that there are, and `meant` guesses which one the caller had in mind.
 """
 
 from __future__ import annotations
@@ -85,3 +85,11 @@ def meant(given: str, known: Iterable[str]) -> str:
     ours = _OF_H5PY.get(given)
     near = [ours] if ours in names else difflib.get_close_matches(given, names, 1)
     return f"; did you mean {near[0]}=?" if near else ""
+
+
+def need_known(owner: str, known: Iterable[str], options: Iterable[str]) -> None:
+    """TypeError of an option that is none of the owner's, which names all that are."""
+    names = tuple(dict.fromkeys(known))
+    unknown = next((name for name in options if name not in names), None)
+    if unknown is not None:
+        raise TypeError(f"{owner} has no option {unknown!r}; there are {', '.join(names)}{meant(unknown, names)}")

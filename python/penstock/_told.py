@@ -80,8 +80,15 @@ class Evidence(TypedDict):
     cpu_user_s: float
     cpu_system_s: float
     reason: str
-    predicted_seconds: float
+    predicted_seconds: float | None
     formats: FormatCounts
+
+
+def evidence_of(text: str) -> Evidence:
+    """What the core wrote. Its 0 stands for a prediction that no profile of the machine makes."""
+    found: Evidence = json.loads(text)
+    found["predicted_seconds"] = found["predicted_seconds"] or None
+    return found
 
 
 class Outcome:
@@ -109,7 +116,7 @@ class Outcome:
         """How the bytes went, and what is known of that."""
         told = self._told
         if isinstance(told, _core.SmallRead):  # few ask, and making it takes longer than the read
-            told = json.loads(told.evidence_json)
+            told = evidence_of(told.evidence_json)
             _set_told(self, told)
         return told
 

@@ -26,6 +26,7 @@ import numpy as np
 from penstock import _core
 from penstock._arrays.array import Array
 from penstock._arrays.host_array import HostArray
+from penstock._options import need_known
 from penstock.formats.dataset import Dataset
 
 if TYPE_CHECKING:
@@ -222,9 +223,7 @@ class BatchLoader:
         **options: Unpack[BatchOptions],
     ) -> None:
         how = _DEFAULTS | options
-        for name in options:
-            if name not in _DEFAULTS:
-                raise TypeError(f"batches have no {name}=; there are {', '.join(_DEFAULTS)}")
+        need_known("a loader of batches", _DEFAULTS, options)
         for name, value in (("batch_size", batch_size), ("ahead", how["ahead"]), ("threads", how["threads"])):
             if operator.index(value) < 1:
                 raise ValueError(f"{name} is {value}, it must be 1 or more")

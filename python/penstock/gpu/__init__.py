@@ -20,6 +20,7 @@ from penstock import _core
 from penstock._api import Context, File, FileName
 from penstock._error import Error
 from penstock._files.file_name import file_name
+from penstock._options import need_known
 from penstock._shared import shared_context
 from penstock._sizes import byte_count
 from penstock.gpu.calls import Calls
@@ -106,6 +107,8 @@ def open_many(
     """Several arrays that share one cache: Sources, or tuples of their fields, or names of files that say themselves
     what they hold. Arrays of one file, opened in one mode, share its pages too. The cache goes when the last of them is
     closed. Other arguments as of open()."""
+    own = [one.name for one in fields(Source)]
+    need_known("a cache", (*CacheOptions.__annotations__, "device", "context", *own), options)
     if isinstance(sources, (str, bytes, os.PathLike, Source)) or not isinstance(sources, Iterable):
         raise TypeError(f"open_many takes a list of arrays, not {sources!r}; open takes one")
     wanted = [_source_of(one) for one in sources]

@@ -7,7 +7,6 @@ converted but numbers to the type of the file; put() returns when the array may 
 from __future__ import annotations
 
 import contextlib
-import json
 import weakref
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -21,13 +20,13 @@ from penstock._error import Error
 from penstock._files.file_name import file_name
 from penstock._files.open_files import with_room
 from penstock._shared import shared_context
+from penstock._told import Evidence, evidence_of
 from penstock.formats.reading.target import Target, stream_handle
 from penstock.formats.writing import value_of
 from penstock.history.values import Halo, attributes_of, compression_of, halo_of, names_of, number_of, plain_name
 
 if TYPE_CHECKING:
     from penstock._api import Context, FileName
-    from penstock._told import Evidence
 
 
 @dataclass(frozen=True)
@@ -329,7 +328,7 @@ class History:
     def facts(self) -> HistoryFacts:
         """How far it is, and where the time went."""
         told = self._raw.facts()
-        evidence = json.loads(told.pop("evidence_json"))
+        evidence = evidence_of(told.pop("evidence_json"))
         return HistoryFacts(**told, evidence=evidence if told["steps_published"] else None)
 
     def close(self) -> None:

@@ -7,7 +7,6 @@ generation or all raise an error.
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from penstock._error import Error
 from penstock._files.file_name import file_name
 from penstock._files.open_files import with_room
 from penstock._shared import shared_context
+from penstock._told import Evidence, evidence_of
 from penstock.formats.loading import UnreadableWarning
 from penstock.formats.reading.target import target_of
 from penstock.restart.together import Alone, Together
@@ -25,7 +25,6 @@ from penstock.restart.values import attribute_of, attribute_value, field_of
 
 if TYPE_CHECKING:
     from penstock._api import Context, FileName
-    from penstock._told import Evidence
 
 Boxes = Mapping[str, tuple[Sequence[int], Sequence[int]]]
 
@@ -181,7 +180,7 @@ class Restart:
 
     def _told(self, facts: dict[str, Any]) -> RestartFacts:
         told = dict(facts)
-        evidence = json.loads(told.pop("evidence_json"))
+        evidence = evidence_of(told.pop("evidence_json"))
         if told["passed_over"]:
             text = f"restart {self.name}: generation {told['generation']} was taken; {told['passed_over']}"
             warnings.warn(UnreadableWarning(text), stacklevel=3)

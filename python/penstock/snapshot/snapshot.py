@@ -6,7 +6,6 @@ when write() has returned.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,6 +14,7 @@ from penstock import _core
 from penstock._files.file_name import file_name
 from penstock._files.open_files import with_room
 from penstock._shared import shared_context
+from penstock._told import Evidence, evidence_of
 from penstock.formats.reading.target import Target, stream_handle
 from penstock.formats.writing import value_of
 from penstock.snapshot.together import Communicator, write_together
@@ -22,7 +22,6 @@ from penstock.snapshot.values import attributes_of, box_of, cells_of, masses_of,
 
 if TYPE_CHECKING:
     from penstock._api import Context, FileName
-    from penstock._told import Evidence
 
 
 @dataclass(frozen=True)
@@ -239,7 +238,7 @@ class Snapshot:
         else:
             told = write_together(self._raw, self._comm, self._given(), self.name)
         self._fields.clear()
-        evidence = json.loads(told.pop("evidence_json"))
+        evidence = evidence_of(told.pop("evidence_json"))
         return SnapshotFacts(**told, evidence=evidence)
 
     def _given(self) -> list[tuple[str, Any, int, int]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,32 @@ import penstock
 def test_read_only_memory_is_refused(context: penstock.Context, sample: Path) -> None:
     with context.open(sample) as file, pytest.raises(BufferError):
         file.read(b"constant")
+
+
+@pytest.mark.parametrize(
+    ("call", "option", "told"),
+    [
+        (
+            penstock.Context,
+            "buget_bytes",
+            r"^Context\(\) has no option 'buget_bytes'; there are device, .*budget_bytes=\?$",
+        ),
+        (penstock.Context, "devic", r"; did you mean device=\?$"),
+        (
+            penstock.gpu.open,
+            "page_byte",
+            r"^a cache has no option 'page_byte'; there are page_bytes, .* page_bytes=\?$",
+        ),
+        (penstock.gpu.open, "datset", r"; did you mean dataset=\?$"),
+        (penstock.save, "durabel", r"^save\(\) has no option 'durabel'; there are context, .* durable=\?$"),
+    ],
+)
+def test_a_misspelt_option_is_told_with_the_nearest_one(call: Any, option: str, told: str, tmp_path: Path) -> None:
+    positional = {penstock.Context: ("host",), penstock.gpu.open: (tmp_path / "x.npy",)}.get(
+        call, (tmp_path / "x.h5", {})
+    )
+    with pytest.raises(TypeError, match=told):
+        call(*positional, **{option: 1})
 
 
 def test_what_is_no_memory_is_refused(context: penstock.Context, sample: Path) -> None:

@@ -48,11 +48,19 @@ def test_reads_are_chosen_by_the_profile_and_evidence_says_so(calibrated: Path) 
     data = data_beside(calibrated)
     with Context("host", profile=calibrated) as context, context.open(data) as file:
         outcome = file.read(context.allocate(SIZE))
-    assert outcome.evidence["predicted_seconds"] > 0
+    assert (outcome.evidence["predicted_seconds"] or 0) > 0
     assert "; predicted " in outcome.evidence["reason"]
     assert ", measured " in outcome.evidence["reason"]
     with Context("host", profile=None) as context, context.open(data) as file:
-        assert "no machine profile" in file.read(context.allocate(SIZE)).evidence["reason"]
+        unknown, small = (file.read(context.allocate(size)).evidence for size in (SIZE, 4096))
+    assert "no machine profile" in unknown["reason"]
+    assert unknown["predicted_seconds"] is small["predicted_seconds"] is None
+
+
+def test_what_no_profile_predicts_is_null_in_json(penstock: Penstock, tmp_path: Path) -> None:
+    (tmp_path / "x.bin").write_bytes(bytes(1 << 20))
+    told = penstock("read", tmp_path / "x.bin", "--to", "host", "--json", env={"PENSTOCK_PROFILES": str(tmp_path)})
+    assert told.json["evidence"]["predicted_seconds"] is None
 
 
 def test_explain_lists_every_path_and_names_the_profile(calibrated: Path) -> None:

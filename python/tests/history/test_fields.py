@@ -316,6 +316,7 @@ def test_facts_tell_what_was_written(tmp_path: Path) -> None:
     assert facts.write_seconds > 0 and facts.put_seconds > 0 and facts.wait_seconds >= 0
     assert facts.evidence is not None
     assert sum(one["bytes"] for one in facts.evidence["paths"]) == 4000
+    assert facts.evidence["predicted_seconds"] != 0, "None where nothing predicts it"
 
 
 def test_steps_are_seen_while_the_model_runs(tmp_path: Path) -> None:

@@ -153,7 +153,7 @@ def test_sizes_that_make_no_sense_are_refused(opened: Any) -> None:
     for wrong in ({"batch_size": 0}, {"batch_size": 1, "ahead": 0}, {"batch_size": 1, "rank": 2, "world": 2}):
         with pytest.raises(ValueError, match="it must be"):
             BatchLoader(opened["a"], **wrong)
-    with pytest.raises(TypeError, match="batches have no workers=; there are shuffle, seed"):
+    with pytest.raises(TypeError, match="no option .workers.; there are shuffle, seed"):
         BatchLoader(opened["a"], 4, workers=3)
 
 

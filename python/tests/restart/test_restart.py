@@ -47,6 +47,7 @@ def test_what_was_written_is_read_into_arrays_of_the_same_type_and_shape(tmp_pat
     read = other.read({"gas/x": found, "ids": found_ids})
     assert np.array_equal(found, x) and np.array_equal(found_ids, ids)
     assert sum(path["bytes"] for path in read.evidence["paths"]) == read.data_bytes
+    assert read.evidence["predicted_seconds"] != 0, "None where nothing predicts it"
     assert other.attrs["step"] == 12 and other.attrs["time"] == 0.25 and other.attrs["model"] == "flöw"
     assert np.array_equal(other.attrs["dice"], np.arange(4)) and other.attrs["dice"].dtype == "uint64"
 

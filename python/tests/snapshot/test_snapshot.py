@@ -43,6 +43,7 @@ def test_a_dict_of_arrays_is_what_h5py_reads(name: Path) -> None:
     assert facts.data_bytes == sum(one.nbytes for one in fields.values())
     assert facts.file_bytes == name.stat().st_size
     assert sum(one["bytes"] for one in facts.evidence["paths"]) == facts.data_bytes
+    assert facts.evidence["predicted_seconds"] != 0, "None where nothing predicts it"
 
 
 def test_arrays_of_other_libraries_and_of_penstock(name: Path) -> None:

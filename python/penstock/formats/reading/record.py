@@ -7,7 +7,6 @@ must stay true: a number here is counted, not estimated.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING
 from penstock import _core
 from penstock._api import Outcome
 from penstock._evidence import distinct, path_name, plans, sum_by
-from penstock._told import Evidence
+from penstock._told import Evidence, evidence_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -95,7 +94,7 @@ class Counts:
 
 def outcome_of(raw: list[_core.Outcome], counts: Counts, seconds: float, notes: Sequence[str] = ()) -> Outcome:
     """One outcome for the transfers of a job. `notes`: what else the evidence should say."""
-    parts = [Outcome(one.bytes, one.seconds, one.reached_end, one.path, json.loads(one.evidence_json)) for one in raw]
+    parts = [Outcome(one.bytes, one.seconds, one.reached_end, one.path, evidence_of(one.evidence_json)) for one in raw]
     bytes = sum(part.bytes for part in parts)
     evidence = parts[0].evidence if len(parts) == 1 else _merged(parts)
     evidence = evidence | {"notes": distinct([*evidence["notes"], *notes])[:_NOTES], "formats": dict(vars(counts))}

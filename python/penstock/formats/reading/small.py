@@ -11,7 +11,6 @@ ways. What must stay true: bytes, shapes and evidence are those of that way, but
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -23,6 +22,7 @@ from penstock._api import Outcome
 from penstock._arrays.array import Array, c_strides
 from penstock._evidence import distinct
 from penstock._files.open_files import Lease
+from penstock._told import evidence_of
 from penstock.formats.model import Box, ChunkLookup, ChunkTable, Container, DatasetInfo, FilePart, Watch
 from penstock.formats.reading.cores import decoder_name
 from penstock.formats.reading.kept import file_stamp, key_of, may_keep
@@ -258,7 +258,7 @@ def outcome_of(tally: _core.SmallTally) -> Outcome | None:
     """One outcome for all small reads of a file; None where there were none."""
     if not tally.reads:
         return _kept_outcome(tally) if tally.kept_reads else None
-    told = [json.loads(sample.evidence_json) for sample in tally.samples]
+    told = [evidence_of(sample.evidence_json) for sample in tally.samples]
     share = told[0]["paths"][0] | {
         "bytes": tally.bytes,
         "operations": tally.operations,
