@@ -31,6 +31,25 @@ int penstock_context_create(const penstock_context_options* options, penstock_co
     return PENSTOCK_OK;
 }
 
+/* Memory of the device is moved by one move, or by any copies, after the default stream was waited for. */
+static _Thread_local enum { UNSETTLED, SETTLED, MOVED } stream = UNSETTLED;
+
+int penstock_synchronize_stream(const penstock_context* context, void* which, penstock_error* error) {
+    (void)context;
+    (void)error;
+    if (which != NULL) return PENSTOCK_INVALID_ARGUMENT;
+    stream = SETTLED;
+    return PENSTOCK_OK;
+}
+
+static void need_settled(int is_move) {
+    if (stream == UNSETTLED || (is_move && stream == MOVED)) {
+        fprintf(stderr, "the default stream was not waited for\n");
+        abort();
+    }
+    if (is_move) stream = MOVED;
+}
+
 int penstock_wrap(const penstock_context* context, penstock_memory* memory, penstock_error* error) {
     (void)context;
     (void)error;
@@ -59,6 +78,7 @@ int penstock_file_close(penstock_file* file, penstock_error* error) {
 static int move(const penstock_file* file, const penstock_request* request, penstock_result* result, int writes) {
     char* data = fake_reach(request->memory.data);
     uint64_t done = 0;
+    if (request->memory.kind == PENSTOCK_DEVICE) need_settled(1);
     if (failed("device")) return PENSTOCK_DEVICE_ERROR;
     if (failed("space") && writes) return PENSTOCK_NO_SPACE;
     while (done < request->memory.bytes) {
@@ -88,6 +108,7 @@ int penstock_copy_to_host(const penstock_context* context, void* host, const voi
                           penstock_error* error) {
     (void)context;
     (void)error;
+    need_settled(0);
     memcpy(host, fake_reach(device), bytes);
     return PENSTOCK_OK;
 }
@@ -96,6 +117,7 @@ int penstock_copy_to_device(const penstock_context* context, void* device, const
                             penstock_error* error) {
     (void)context;
     (void)error;
+    need_settled(0);
     memcpy(fake_reach(device), host, bytes);
     return PENSTOCK_OK;
 }
