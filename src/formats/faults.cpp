@@ -114,6 +114,16 @@ Error foreign(const std::string& file, const std::string& format, std::span<cons
     return made(ErrorCode::unsupported, "open", file, {std::move(cause), std::move(advice)});
 }
 
+Error not_created(const std::string& file, std::string cause, std::string advice) {
+    ErrorInfo info;
+    info.code = ErrorCode::invalid_argument;
+    info.operation = "create";
+    info.file = file;
+    info.cause = std::move(cause);
+    info.advice = std::move(advice);
+    return Error(std::move(info));
+}
+
 Error unknown(const std::string& file, const std::string& name, const std::vector<std::string>& names) {
     std::vector<std::pair<std::size_t, std::string_view>> close;
     const std::string_view wanted = std::string_view(name).substr(0, kMostShown);

@@ -27,6 +27,8 @@ Error cut_short(const Subject& subject, std::string cause);
 Error unsupported(const Subject& subject, std::string cause, std::string advice = {});
 // No file of the format: `begin`, its first bytes, may say what it is.
 Error foreign(const std::string& file, const std::string& format, std::span<const std::byte> begin);
+// A file of this name is not made of what a caller asks for.
+Error not_created(const std::string& file, std::string cause, std::string advice);
 // No dataset of that name.
 Error unknown(const std::string& file, const std::string& name, const std::vector<std::string>& names);
 

@@ -59,6 +59,13 @@ std::uint64_t lay_out(std::vector<RunningField>& fields, const std::vector<forma
     return end;
 }
 
+bool same_places(std::span<const formats::DataPlace> planned, std::span<const formats::DataPlace> reserved) {
+    const auto same = [](const auto& a, const auto& b) {
+        return a.offset_bytes == b.offset_bytes && a.bytes == b.bytes;
+    };
+    return std::equal(planned.begin(), planned.end(), reserved.begin(), reserved.end(), same);
+}
+
 // Of one step, where nothing is compressed.
 std::uint64_t plain_step_bytes(const formats::FileSchema& schema, const std::vector<formats::DataPlace>& places) {
     std::uint64_t bytes = 0;
@@ -153,7 +160,7 @@ void HistoryState::begin() {
                                       layout.has_bounds ? 2u : 1u};
     WriterPlan plan{context_, {}, {}, options_.transfer, layout.has_bounds};
     const bool compresses = is_compressed(layout.schema);
-    if (!compresses) plan.first = first_places(options_.format, layout.schema);
+    if (!compresses) plan.first = first_places(wanted, layout.schema);
     plan.is_alone = options_.processes == 1;
     plan.is_first = options_.process == 0;
     plan.is_durable = options_.durable;
@@ -172,7 +179,9 @@ void HistoryState::begin() {
     }
     // Last: it may replace an older history, which what has failed before leaves alone.
     std::unique_ptr<HistoryTarget> target = make_target(context_, wanted, layout.schema);
-    if (!compresses) plan.first = target->reserve({});
+    if (!compresses && !same_places(plan.first, target->reserve({}))) {
+        throw Error(ErrorCode::internal, "begin", "the first step has other places in the file than were planned");
+    }
     fields_ = std::move(fields);
     slots_ = std::move(slots);
     target_ = std::move(target);

@@ -213,7 +213,7 @@ TEST(Arena, every_page_is_there_once_it_is_touched) {
         const Arena arena({.bytes = bytes});
         arena.memory()[bytes - 1] = std::byte{9};
         arena.touch();
-        std::vector<unsigned char> there(arena.bytes() / 4096);
+        std::vector<unsigned char> there(arena.bytes() / page_bytes());
         ASSERT_EQ(::mincore(arena.memory().data(), arena.bytes(), there.data()), 0);
         EXPECT_TRUE(std::all_of(there.begin(), there.end(), [](unsigned char page) { return (page & 1) != 0; }));
         EXPECT_EQ(arena.memory()[bytes - 1], std::byte{9});

@@ -48,10 +48,16 @@ void Snapshot::use_stream(std::uintptr_t stream) { state_->use_stream(stream); }
 SnapshotFacts Snapshot::write(std::span<const SnapshotField> fields, const SnapshotWatch& goes_on) {
     return of_snapshot(*state_, [&] { return state_->write(fields, goes_on); });
 }
-std::uint64_t Snapshot::digest() const { return state_->digest(); }
-void Snapshot::begin(const std::string& place) { state_->begin(place); }
+std::uint64_t Snapshot::digest() const {
+    return of_snapshot(*state_, [&] { return state_->digest(); });
+}
+void Snapshot::begin(const std::string& place) {
+    of_snapshot(*state_, [&] { state_->begin(place); });
+}
 const std::string& Snapshot::place() const { return state_->place(); }
-void Snapshot::commit() { state_->commit(); }
+void Snapshot::commit() {
+    of_snapshot(*state_, [&] { state_->commit(); });
+}
 void Snapshot::abandon() noexcept { state_->abandon(); }
 
 }  // namespace penstock

@@ -51,7 +51,6 @@ std::vector<std::uint32_t> Context::checksums(ChecksumKind kind, std::span<const
 
 void Context::synchronize_stream(std::uintptr_t native_handle) const {
     state_->check_process();
-    state_->device->enter_thread();
     state_->device->synchronize_native(native_handle);
 }
 

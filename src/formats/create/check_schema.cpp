@@ -15,7 +15,7 @@ constexpr std::size_t kLongestName = 256;
 constexpr std::size_t kMostRank = 16;
 
 [[noreturn]] void refuse(const std::string& file, std::string cause, std::string advice) {
-    throw Error(ErrorCode::invalid_argument, "create " + file, std::move(cause), std::move(advice));
+    throw not_created(file, std::move(cause), std::move(advice));
 }
 
 // The length of the UTF-8 character that begins there; 0 where none does.

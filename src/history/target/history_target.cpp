@@ -41,6 +41,18 @@ const HistoryFormat& format_named(const std::string& name) {
                 "use one of " + known);
 }
 
+// Takes what makes a file, and keeps nothing.
+class Nowhere final : public ByteSink {
+  public:
+    explicit Nowhere(const std::string& name) : name_(name) {}
+    const std::string& name() const override { return name_; }
+    void write(std::uint64_t, std::span<const std::byte>) override {}
+    void barrier() override {}
+
+  private:
+    const std::string& name_;
+};
+
 }  // namespace
 
 bool stores_big_endian(const std::string& format) { return format_named(format).big_endian; }
@@ -58,10 +70,10 @@ std::uint64_t digest_of(const std::string& format, const FileSchema& schema) {
     return sink.sum();
 }
 
-std::vector<formats::DataPlace> first_places(const std::string& format, const FileSchema& schema) {
-    SummingSink nowhere("history");
-    if (const MakeGrowing make = format_named(format).make) return make(schema, nowhere)->reserve({});
-    formats::check_schema(schema, "history");
+std::vector<formats::DataPlace> first_places(const HistoryTargetOptions& options, const FileSchema& schema) {
+    Nowhere nowhere(options.name);
+    if (const MakeGrowing make = format_named(options.format).make) return make(schema, nowhere)->reserve({});
+    formats::check_schema(schema, options.name);
     std::vector<formats::DataPlace> places(schema.variables.size());
     for (std::size_t i = 0; i < places.size(); ++i) {
         const formats::NewVariable& one = schema.variables[i];

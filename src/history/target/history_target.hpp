@@ -54,7 +54,7 @@ bool takes_processes(const std::string& format);
 std::uint64_t digest_of(const std::string& format, const formats::FileSchema& schema);
 // Where the data of the first step will go, as the target's reserve() will say where nothing is compressed. No file is
 // made for it. Throws Error of the schema.
-std::vector<formats::DataPlace> first_places(const std::string& format, const formats::FileSchema& schema);
+std::vector<formats::DataPlace> first_places(const HistoryTargetOptions& options, const formats::FileSchema& schema);
 // Throws Error: of the schema, of the system, and where another history writes there.
 std::unique_ptr<HistoryTarget> make_target(const Context& context, const HistoryTargetOptions& options,
                                            const formats::FileSchema& schema);

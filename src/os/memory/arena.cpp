@@ -8,7 +8,6 @@
 #include <array>
 #include <cerrno>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -77,7 +76,10 @@ Arena::~Arena() {
 }
 
 void Arena::touch() const noexcept {
-    const std::size_t shares = std::clamp<std::size_t>(memory_.size() / kTouchedByOne, 1, touching_threads());
+    // On a machine of several nodes pages come to the node of the thread, unless a node was named.
+    const bool any_thread_will_do = near_node_ || numa_nodes().size() < 2;
+    const std::size_t most = any_thread_will_do ? touching_threads() : 1;
+    const std::size_t shares = std::clamp<std::size_t>(memory_.size() / kTouchedByOne, 1, most);
     const std::size_t share = align_up((memory_.size() + shares - 1) / shares, kAlignment);
     std::array<std::thread, kTouchingMost> others;
     std::size_t left = 0;  // the calling thread's part is what no other thread has
@@ -86,7 +88,7 @@ void Arena::touch() const noexcept {
             others[i] = std::thread(touch_pages, memory_.subspan(left, share));
             left += share;
         }
-    } catch (const std::system_error&) {  // of a limit of threads
+    } catch (...) {  // of a limit of threads, or without memory for one
     }
     touch_pages(memory_.subspan(left));
     for (std::thread& one : others) {

@@ -153,29 +153,27 @@ CdfPlan plan_of(const FileSchema& schema, CdfVersion version) {
 void check_types(const FileSchema& schema, const std::string& file, CdfVersion version) {
     const auto check = [&](const std::string& what, const ElementType& type) {
         if (cdf_type(type, version) != 0) return;
-        throw Error(ErrorCode::invalid_argument, "create " + file, what + " has type " + type.name,
-                    version == CdfVersion::cdf2 ? "CDF-2 has int8, int16, int32, float32 and float64; use \"cdf5\""
-                                                : "classic netCDF has integers, float32, float64 and text");
+        throw not_created(file, what + " has type " + type.name,
+                          version == CdfVersion::cdf2
+                              ? "CDF-2 has int8, int16, int32, float32 and float64; use \"cdf5\""
+                              : "classic netCDF has integers, float32, float64 and text");
     };
     for (const NewAttribute& one : schema.attributes) check("attribute " + shown(one.name), one.type);
     for (const NewVariable& variable : schema.variables) {
         check("variable " + shown(variable.name), variable.type);
         if (!variable.filters.empty()) {
-            throw Error(ErrorCode::invalid_argument, "create " + file,
-                        "variable " + shown(variable.name) + " has filters",
-                        "classic netCDF stores no compressed data; write netCDF-4");
+            throw not_created(file, "variable " + shown(variable.name) + " has filters",
+                              "classic netCDF stores no compressed data; write netCDF-4");
         }
         if (variable.type.kind == 'S' && variable.type.item_bytes != 1) {
-            throw Error(ErrorCode::invalid_argument, "create " + file,
-                        "variable " + shown(variable.name) + " has text of " + variable.type.name,
-                        "use S1 and one more dimension for the characters");
+            throw not_created(file, "variable " + shown(variable.name) + " has text of " + variable.type.name,
+                              "use S1 and one more dimension for the characters");
         }
         for (const NewAttribute& one : variable.attributes) {
             check("attribute " + shown(one.name) + " of " + shown(variable.name), one.type);
         }
         if (version == CdfVersion::cdf2 && row_bytes(schema, variable) > kLargestOfCdf2) {
-            throw Error(ErrorCode::invalid_argument, "create " + file,
-                        "variable " + shown(variable.name) + " takes more than 4 GiB", "use \"cdf5\"");
+            throw not_created(file, "variable " + shown(variable.name) + " takes more than 4 GiB", "use \"cdf5\"");
         }
     }
 }

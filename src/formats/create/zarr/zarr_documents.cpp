@@ -25,7 +25,7 @@ constexpr std::array<const char*, 14> kZarrTypes{"bool",    "int8",    "int16", 
                                                  "float32", "float64", "complex64", "complex128"};
 
 [[noreturn]] void refuse_zarr(const std::string& store, std::string cause, std::string advice) {
-    throw Error(ErrorCode::invalid_argument, "create " + store, std::move(cause), std::move(advice));
+    throw not_created(store, std::move(cause), std::move(advice));
 }
 
 std::string list(std::span<const std::uint64_t> numbers) {
