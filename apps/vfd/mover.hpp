@@ -70,7 +70,7 @@ class Mover {
     Place place_of(const void* memory) const;
     std::shared_ptr<Engine> engine_of(const Place& place) const;
     // The same, when the default stream of the device has done what it was given: H5Dwrite and H5Dread then come after
-    // a program's kernels and copies, as cudaMemcpy does.
+    // a program's kernels and copies there.
     std::shared_ptr<Engine> settled_engine_of(const Place& place) const;
     // Between memories of any places. HDF5 asks for it element by element, so that answers are kept for a millisecond.
     void copy(void* to, const void* from, std::size_t bytes);

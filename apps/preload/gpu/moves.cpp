@@ -285,8 +285,8 @@ bool move_by_gpu(const GpuCall& asked, const GpuPointer& pointer, ssize_t& resul
     const bool is_device = pointer.kind == GpuPointer::Kind::device;
     penstock_memory memory{call.data, static_cast<std::uint64_t>(call.bytes),
                            is_device ? PENSTOCK_DEVICE : PENSTOCK_MANAGED, 0};
-    // As cudaMemcpy: after what the default stream was given. Not for managed memory, which the kernel's own calls read
-    // at once.
+    // After what the default stream was given; a failure shows in what follows. Not for managed memory, which the
+    // kernel's own calls read at once.
     if (is_device) engine.synchronize_stream(context, nullptr, nullptr);
     const bool known = engine.wrap(context, &memory, nullptr) == PENSTOCK_OK;
     if (known && by_engine(call, context, memory, result)) {

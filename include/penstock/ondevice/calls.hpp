@@ -15,7 +15,8 @@
 // that call together into one slot, so that a warp makes one call. Lanes that have waited each for its own answer go on
 // apart, and call apart, until they meet: __syncwarp() before `append` or `print` makes one call of 32.
 //
-// Requires: the host's function does not wait for the calling kernel: no cudaDeviceSynchronize, no work on its stream.
+// Requires: the host's function does not wait for the calling kernel: no cudaDeviceSynchronize, no work on its stream,
+// and on the default stream no H5Dread of the HDF5 driver and no read() under penstock run into device memory.
 #pragma once
 
 #include "penstock/ondevice/lanes.hpp"

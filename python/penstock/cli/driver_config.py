@@ -60,14 +60,15 @@ def _device(value: str) -> str:
 
 
 def _file(value: str) -> str:
+    """A relative name is of the folder that the program runs in, which need not be there yet."""
     if value.endswith("/") or Path(value).is_dir():
         return "is a folder"
-    return "" if Path(value).parent.is_dir() else "lies in no folder that is there"
+    return "" if not Path(value).is_absolute() or Path(value).parent.is_dir() else "lies in no folder that is there"
 
 
 def _size(value: str) -> str:
     found = re.fullmatch(rf"([0-9]+)({'|'.join(_UNITS)})", value)
-    fits = found is not None and 0 < int(found[1][:20]) << _UNITS[found[2]] <= _MOST_BYTES
+    fits = found is not None and 0 < int(found[1].lstrip("0")[:20] or "0") << _UNITS[found[2]] <= _MOST_BYTES
     return "" if fits else "is no size from 1 byte to 1024GiB"
 
 

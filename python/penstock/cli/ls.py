@@ -16,7 +16,7 @@ from penstock.cli.show import WIDTH, json_object
 if TYPE_CHECKING:
     from penstock.formats.dataset import Dataset
 
-_KEYWORD = re.compile(r"\b[a-z_]+=")
+_KEYWORD = re.compile(r"(?<![/\w.])(?:decode|device|dtype|format|order|shape)=")
 
 
 def ls(
@@ -40,7 +40,8 @@ def ls(
             raise
         code, number = error.code, error.system_code
         told = {"operation": error.operation, "file": error.file, "cause": error.cause, "advice": advice}
-        raise Error(code=code, system_code=number, **told) from None
+        place = {"offset_bytes": error.offset_bytes, "length_bytes": error.length_bytes}
+        raise Error(code=code, system_code=number, **told, **place) from None
     if json:
         json_object(found)
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -304,9 +305,7 @@ def test_a_signal_ends_all_processes_and_removes_the_files(tmp_path: Path, compi
     command = [*PENSTOCK, "bench", str(suite), "--dir", str(place), "--out", str(tmp_path / "out"), "--device", "host"]
     environment = os.environ | {"PATH": path, "TMPDIR": str(tmp_path / "place"), "PENSTOCK_PROGRESS": "0"}
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as running:
-        numbers: list[int] = []
-        while len(numbers) < 2:
-            numbers += [int(line) for line in fifo.read_text().split()]
+        numbers = told_through(fifo, 2)
         running.send_signal(number)
         _, said = running.communicate(timeout=LIMIT_S)
     assert running.returncode in (130, 143) and said.count("\n") == 1, said
@@ -317,6 +316,18 @@ def test_a_signal_ends_all_processes_and_removes_the_files(tmp_path: Path, compi
         os.kill(one, signal.SIGKILL)
     assert not left, "a process lives on"
     assert not list(place.iterdir())
+
+
+def told_through(fifo: Path, count: int) -> list[int]:
+    """Open for both, it has no end between two writers, where a line of the second would be lost."""
+    both, text = os.open(fifo, os.O_RDWR), b""
+    try:
+        while text.count(b"\n") < count:
+            assert select.select([both], [], [], LIMIT_S)[0], "a process told nothing"
+            text += os.read(both, 4096)
+    finally:
+        os.close(both)
+    return [int(line) for line in text.split()]
 
 
 def living(numbers: list[int]) -> list[int]:

@@ -230,7 +230,7 @@ WRONG = {
     "path=urring": "path=urring is not known; did you mean uring?; path= takes auto, buffered, ",
     "memory=gpu": "memory=gpu is not known; memory= takes auto, host or device",
     "device=cude:0": "device=cude:0 names no device; did you mean cuda:0?; device= takes auto, host or cuda:N",
-    "evidence=stderr,errors=nodir/x": "errors=nodir/x lies in no folder that is there; errors= takes hdf5, stderr or a",
+    "evidence=stderr,errors=/nodir/x": "errors=/nodir/x lies in no folder that is there; errors= takes hdf5, ",
     "evidence=.": "evidence=. is a folder; evidence= takes stderr or a file",
     "large=4MB": "large=4MB is no size from 1 byte to 1024GiB; large= takes a size such as 4MiB",
     "large=0": "large=0 is no size",
@@ -245,6 +245,11 @@ def test_vfd_path_refuses_what_the_driver_would(config: str) -> None:
     refused = run_penstock("vfd-path", "--config", config)
     assert (refused.code, refused.out) == (2, "")
     assert refused.err.startswith("penstock: vfd-path: --config: " + WRONG[config])
+
+
+def test_vfd_path_takes_names_of_the_folder_that_the_program_will_run_in() -> None:
+    lines = run_penstock("vfd-path", "--config", "evidence=later/told.jsonl,large=000000000000000000000064KiB").out
+    assert lines.endswith("evidence=later/told.jsonl,large=000000000000000000000064KiB\n")
 
 
 def test_the_keys_that_vfd_path_knows_are_those_of_the_driver() -> None:

@@ -104,8 +104,9 @@ def _device_calls(folder: Path, device: str) -> tuple[Path, list[str]]:
     if compiler is None:
         raise _absent("there is no nvcc, which compiles code of a GPU")
     _compile([compiler, *common, "-arch=native", f'-DPENSTOCK_BENCH_DEVICE="{device}"', "-x", "cu", source])
-    libraries = Path(compiler).resolve().parents[1] / "lib64"
-    return made, [f"-L{libraries}", "-lcudart_static", "-ldl", "-lrt"]
+    toolkit = Path(compiler).resolve().parents[1]
+    places = [f"-L{toolkit / one}" for one in ("lib64", "lib", "targets/x86_64-linux/lib")]  # NVIDIA's own, and conda's
+    return made, [*places, "-lcudart_static", "-ldl", "-lrt"]
 
 
 def _absent(cause: str) -> Error:
@@ -147,9 +148,12 @@ def _fortran(with_mpi: bool, absent: dict[str, str]) -> str:
 
 
 def _compile(command: list[str]) -> None:
-    done = _ran(command)
-    if done.returncode:
-        words = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[0]
+    try:
+        done = _ran(command)
+        words = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[0] if done.returncode else ""
+    except subprocess.TimeoutExpired:
+        words = f"it took more than {LIMIT_S} s"
+    if words:
         raise Error(
             operation="bench per-process",
             cause=f"{Path(command[0]).name} cannot build a program: {words}",

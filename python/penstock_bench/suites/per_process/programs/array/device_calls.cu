@@ -55,6 +55,7 @@ constexpr auto kArray = penstock::MemoryKind::managed;
 __global__ void one_lane(const CallsRef* calls, Order* order) { carry_out(calls, order); }
 
 void on_device(const CallsRef* calls, Order* order) {
+    cudaSetDevice(std::atoi(kDevice + std::strlen("cuda:")));
     one_lane<<<1, 1>>>(calls, order);
     const cudaError_t error = cudaDeviceSynchronize();
     errno = 0;
@@ -63,6 +64,8 @@ void on_device(const CallsRef* calls, Order* order) {
 
 void* shared_memory(std::size_t bytes) {
     void* memory = nullptr;
+    const int index = std::atoi(kDevice + std::strlen("cuda:"));
+    if (cudaSetDevice(index) != cudaSuccess) return nullptr;
     return cudaMallocManaged(&memory, bytes) == cudaSuccess ? memory : nullptr;
 }
 
