@@ -115,13 +115,7 @@ Error foreign(const std::string& file, const std::string& format, std::span<cons
 }
 
 Error not_created(const std::string& file, std::string cause, std::string advice) {
-    ErrorInfo info;
-    info.code = ErrorCode::invalid_argument;
-    info.operation = "create";
-    info.file = file;
-    info.cause = std::move(cause);
-    info.advice = std::move(advice);
-    return Error(std::move(info));
+    return made(ErrorCode::invalid_argument, "create", file, {std::move(cause), std::move(advice)});
 }
 
 Error unknown(const std::string& file, const std::string& name, const std::vector<std::string>& names) {

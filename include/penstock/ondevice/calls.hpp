@@ -207,7 +207,7 @@ struct Calls {
         u32 place;  // in the slot, behind the head
     };
 
-    // What every slot has room for. Its loads are under way together: one after the other, each takes a microsecond.
+    // What every slot has room for. Its loads are under way together: each crosses the link to the host.
     struct Reply {
         CallHead head;
         Quad answer;
