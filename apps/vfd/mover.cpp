@@ -214,21 +214,25 @@ void Mover::zero(const Piece& piece, const Place& place) {
 }
 
 const Place& Places::of(const Mover& mover, const void* memory) {
-    const std::uintptr_t unit = reinterpret_cast<std::uintptr_t>(memory) >> kUnitBits;
+    const std::uintptr_t unit = reinterpret_cast<std::uintptr_t>(memory) >> mover.page_bits();
     if (unit != unit_) place_ = mover.place_of(memory);
     unit_ = unit;
     return place_;
 }
 
+bool Mover::is_asker() noexcept {
+    static thread_local const char self = 0;  // its address stands for the thread
+    const void* none = nullptr;
+    if (asker_.load(std::memory_order_relaxed) == &self) return true;
+    return asker_.compare_exchange_strong(none, &self, std::memory_order_relaxed);
+}
+
 void Mover::copy(void* to, const void* from, std::size_t bytes) {
-    const std::lock_guard lock(asking_);
-    const auto now = std::chrono::steady_clock::now();
-    if (now - asked_at_ > std::chrono::milliseconds(1)) {
-        targets_.forget();
-        sources_.forget();
-        asked_at_ = now;
-    }
-    const Place target = targets_.of(*this, to), source = sources_.of(*this, from);
+    Asked now;
+    Asked& asked = is_asker() ? asked_ : now;
+    now.at = std::chrono::steady_clock::now();
+    if (now.at - asked.at > std::chrono::milliseconds(1)) asked = now;
+    const Place target = asked.targets.of(*this, to), source = asked.sources.of(*this, from);
     if (!target.on_device() && !source.on_device()) {
         std::memcpy(to, from, bytes);
     } else if (!source.on_device()) {

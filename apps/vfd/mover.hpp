@@ -10,6 +10,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -41,7 +42,6 @@ class Places {
     void forget() noexcept { unit_ = 0; }
 
   private:
-    static constexpr int kUnitBits = 12;
     std::uintptr_t unit_ = 0;
     Place place_;
 };
@@ -72,8 +72,11 @@ class Mover {
     // The same, when the default stream of the device has done what it was given: H5Dwrite and H5Dread then come after
     // a program's kernels and copies there.
     std::shared_ptr<Engine> settled_engine_of(const Place& place) const;
-    // Between memories of any places. HDF5 asks for it element by element, so that answers are kept for a millisecond.
+    // Between memories of any places. HDF5 asks for it row by row, so that answers are kept for a millisecond.
     void copy(void* to, const void* from, std::size_t bytes);
+    // The size of the pages that device memory comes in, as a power of two: CUDA's are of 2 MiB, an emulated GPU's are
+    // the host's.
+    int page_bits() const noexcept { return settings_.device == "host" ? 12 : 21; }
     int fd() const noexcept { return target_.fd; }
     Tally& tally() noexcept { return tally_; }
 
@@ -100,9 +103,15 @@ class Mover {
     std::mutex mutex_;  // guards handles_
     pid_t process_;
     std::vector<Handle> handles_;
-    std::mutex asking_;  // guards what follows
-    Places targets_, sources_;
-    std::chrono::steady_clock::time_point asked_at_;
+    // The thread that copies first keeps answers here. It takes no lock, because a lock waits until the bytes of the
+    // last copy are stored. Other threads ask each time.
+    struct Asked {
+        Places targets, sources;
+        std::chrono::steady_clock::time_point at;
+    };
+    bool is_asker() noexcept;
+    std::atomic<const void*> asker_ = nullptr;
+    Asked asked_;
 };
 
 }  // namespace penstock::vfd

@@ -11,120 +11,123 @@
 namespace penstock::vfd {
 namespace {
 
-constexpr std::size_t kGapBytes = 4096;                       // a larger gap is cheaper to skip than to read
-constexpr std::size_t kLargePieceBytes = std::size_t{64} << 10;  // moves by itself
-constexpr std::size_t kWindowBytes = std::size_t{1} << 20;    // stays in the cache of a core
-static_assert(kWindowBytes <= Engine::kStagingBytes);
+static_assert(2 * kWindowBytes <= Engine::kStagingBytes, "a window, and its pieces packed");
 
-class Windows {
-  public:
-    Windows(Mover& mover, bool write) : mover_(mover), write_(write) {}
-
-    void add(const Piece& piece, const Place& place) {
-        if (!pieces_.empty() && !fits(piece, place)) flush();
-        if (pieces_.empty()) {
-            start_ = end_ = piece.offset_bytes;
-            place_ = place;
-            has_gaps_ = false;
-            continues_ = true;
-        }
-        has_gaps_ = has_gaps_ || piece.offset_bytes != end_;
-        continues_ = continues_ && !has_gaps_ &&
-                     (pieces_.empty() || pieces_.back().memory + pieces_.back().bytes == piece.memory);
-        end_ = piece.offset_bytes + piece.bytes;
-        pieces_.push_back(piece);
+// `Bytes` is 0 where the length is no constant: then it is the run's.
+template <std::size_t Bytes>
+void copy_run(const Run& run, std::byte* window, std::byte* memory, bool to_window) {
+    const std::size_t bytes = Bytes == 0 ? run.first.bytes : Bytes;
+    for (std::size_t i = 0; i < run.count; ++i) {
+        std::memcpy(to_window ? window : memory, to_window ? memory : window, bytes);
+        window += run.file_step;
+        memory += run.memory_step;
     }
+}
 
-    void flush() {
-        if (pieces_.empty()) return;
-        if (continues_) {
-            mover_.move(write_, {start_, window_bytes(), pieces_.front().memory}, place_);
-        } else {
-            if (place_.on_device()) by_device();
-            else by_host();
-            Moved& moved = mover_.tally().moved(write_);
-            moved.windows.add(window_bytes());
-            moved.pieces.fetch_add(pieces_.size(), std::memory_order_relaxed);
-        }
-        pieces_.clear();
+// A copy of a few bytes is inline where the compiler knows how many.
+void copy_run(const Run& run, std::byte* window, std::byte* memory, bool to_window) {
+    switch (run.first.bytes) {
+        case 4: return copy_run<4>(run, window, memory, to_window);
+        case 8: return copy_run<8>(run, window, memory, to_window);
+        case 12: return copy_run<12>(run, window, memory, to_window);
+        case 16: return copy_run<16>(run, window, memory, to_window);
+        case 24: return copy_run<24>(run, window, memory, to_window);
+        default: return copy_run<0>(run, window, memory, to_window);
     }
+}
 
-  private:
-    std::size_t window_bytes() const noexcept { return static_cast<std::size_t>(end_ - start_); }
-
-    bool fits(const Piece& piece, const Place& place) const {
-        return piece.offset_bytes >= end_ && piece.offset_bytes - end_ < kGapBytes &&
-               piece.offset_bytes + piece.bytes - start_ <= kWindowBytes && place == place_;
-    }
-
-    void by_host() {
-        if (!buffer_) buffer_ = std::make_unique_for_overwrite<std::byte[]>(kWindowBytes);
-        if (!write_ || has_gaps_) read_or_zero(mover_.fd(), buffer_.get(), window_bytes(), start_);
-        for (const Piece& piece : pieces_) {
-            std::byte* inside = buffer_.get() + (piece.offset_bytes - start_);
-            if (write_) std::memcpy(inside, piece.memory, piece.bytes);
-            else std::memcpy(piece.memory, inside, piece.bytes);
-        }
-        if (write_) write_plain(mover_.fd(), buffer_.get(), window_bytes(), start_);
-    }
-
-    void by_device() {
-        const std::shared_ptr<Engine> engine = mover_.settled_engine_of(place_);
-        engine->with_staging([&](std::byte* staging) {
-            copies_.clear();
-            for (const Piece& piece : pieces_) {
-                void* inside = staging + (piece.offset_bytes - start_);
-                copies_.push_back(write_ ? penstock_copy{inside, piece.memory, piece.bytes}
-                                         : penstock_copy{piece.memory, inside, piece.bytes});
-            }
-            if (!write_ || has_gaps_) read_or_zero(mover_.fd(), staging, window_bytes(), start_);
-            engine->copy_pieces(write_ ? PENSTOCK_TO_FILE : PENSTOCK_TO_MEMORY, copies_);
-            if (write_) write_plain(mover_.fd(), staging, window_bytes(), start_);
-        });
-    }
-
-    Mover& mover_;
-    bool write_;
-    std::vector<Piece> pieces_;
-    std::vector<penstock_copy> copies_;
-    std::uint64_t start_ = 0, end_ = 0;
-    Place place_;
-    bool has_gaps_ = false;   // bytes of the file between pieces
-    bool continues_ = true;   // the pieces are consecutive in the file and in memory
-    std::unique_ptr<std::byte[]> buffer_;
-};
-
-// Pieces that move by themselves, or together as one transfer.
-class LargePieces {
-  public:
-    LargePieces(Mover& mover, bool write) : mover_(mover), write_(write) {}
-    void add(const Piece& piece, const Place& place) {
-        if (place != place_) flush();
-        place_ = place;
-        if (!pieces_.empty() && continues(pieces_.back(), piece)) pieces_.back().bytes += piece.bytes;
-        else pieces_.push_back(piece);
-    }
-    void flush() {
-        if (!pieces_.empty()) mover_.move_all(write_, pieces_, place_);
-        pieces_.clear();
-    }
-
-  private:
-    static bool continues(const Piece& last, const Piece& next) {
-        return last.offset_bytes + last.bytes == next.offset_bytes && last.memory + last.bytes == next.memory;
-    }
-    Mover& mover_;
-    bool write_;
-    std::vector<Piece> pieces_;
-    Place place_;
-};
+bool continues(const Piece& last, const Piece& next) {
+    return last.offset_bytes + last.bytes == next.offset_bytes && last.memory + last.bytes == next.memory;
+}
 
 }  // namespace
 
+void Windows::begin(const Piece& piece, const Place& place) noexcept {
+    start_ = end_ = piece.offset_bytes;
+    memory_end_ = piece.memory;
+    place_ = place;
+    piece_bytes_ = 0;
+    has_gaps_ = false;
+    is_packed_ = true;
+}
+
+void Windows::flush() {
+    if (pieces_ == 0) return;
+    if (is_packed_ && !has_gaps_) {
+        mover_.move(write_, {start_, window_bytes(), runs_.front().first.memory}, place_);
+    } else {
+        if (place_.on_device()) by_device();
+        else by_host();
+        Moved& moved = mover_.tally().moved(write_);
+        moved.windows.add(window_bytes());
+        moved.pieces.fetch_add(pieces_, std::memory_order_relaxed);
+    }
+    runs_.clear();
+    pieces_ = 0;
+}
+
+void Windows::copy_runs(std::byte* window, std::byte* packed) const {
+    for (const Run& run : runs_) {
+        std::byte* memory = run.first.memory;
+        if (packed != nullptr) memory = packed + (memory - runs_.front().first.memory);
+        copy_run(run, window + (run.first.offset_bytes - start_), memory, write_);
+    }
+}
+
+void Windows::by_host() {
+    if (!buffer_) buffer_ = std::make_unique_for_overwrite<std::byte[]>(kWindowBytes);
+    if (!write_ || has_gaps_) read_or_zero(mover_.fd(), buffer_.get(), window_bytes(), start_);
+    copy_runs(buffer_.get(), nullptr);
+    if (write_) write_plain(mover_.fd(), buffer_.get(), window_bytes(), start_);
+}
+
+void Windows::by_device() {
+    const std::shared_ptr<Engine> engine = mover_.settled_engine_of(place_);
+    engine->with_staging([&](std::byte* staging) {
+        std::byte* memory = runs_.front().first.memory;
+        std::byte* packed = staging + kWindowBytes;
+        if (!write_ || has_gaps_) read_or_zero(mover_.fd(), staging, window_bytes(), start_);
+        if (is_packed_ && write_) engine->copy_to_host(packed, memory, piece_bytes_);
+        if (is_packed_) copy_runs(staging, packed);
+        else copy_by_kernel(*engine, staging);
+        if (is_packed_ && !write_) engine->copy_to_device(memory, packed, piece_bytes_);
+        if (write_) write_plain(mover_.fd(), staging, window_bytes(), start_);
+    });
+}
+
+void Windows::copy_by_kernel(const Engine& engine, std::byte* staging) {
+    copies_.clear();
+    for (const Run& run : runs_) {
+        std::byte* inside = staging + (run.first.offset_bytes - start_);
+        std::byte* memory = run.first.memory;
+        for (std::size_t i = 0; i < run.count; ++i, inside += run.file_step, memory += run.memory_step) {
+            copies_.push_back(write_ ? penstock_copy{inside, memory, run.first.bytes}
+                                     : penstock_copy{memory, inside, run.first.bytes});
+        }
+    }
+    engine.copy_pieces(write_ ? PENSTOCK_TO_FILE : PENSTOCK_TO_MEMORY, copies_);
+}
+
+void LargePieces::add(const Piece& piece, const Place& place) {
+    if (place != place_) flush();
+    place_ = place;
+    if (!pieces_.empty() && continues(pieces_.back(), piece)) pieces_.back().bytes += piece.bytes;
+    else pieces_.push_back(piece);
+}
+
+void LargePieces::flush() {
+    if (!pieces_.empty()) mover_.move_all(write_, pieces_, place_);
+    pieces_.clear();
+}
+
+void PieceMover::flush() {
+    windows_.flush();
+    large_.flush();
+}
+
 void move_pieces(Mover& mover, bool write, const PieceArrays& arrays) {
     Places places;
-    Windows windows(mover, write);
-    LargePieces large(mover, write);
+    PieceMover moves(mover, write);
     bool same_bytes = false, same_use = false;
     std::size_t bytes = 0;
     Use use = Use::any;
@@ -136,11 +139,9 @@ void move_pieces(Mover& mover, bool write, const PieceArrays& arrays) {
         if (bytes == 0) continue;
         const Piece piece{arrays.offsets[i], bytes, static_cast<std::byte*>(arrays.memory[i])};
         const Place place = use == Use::raw ? places.of(mover, piece.memory) : Place{};
-        if (bytes >= kLargePieceBytes) large.add(piece, place);
-        else windows.add(piece, place);
+        moves.add(piece, place);
     }
-    windows.flush();
-    large.flush();
+    moves.flush();
 }
 
 }  // namespace penstock::vfd

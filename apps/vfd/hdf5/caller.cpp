@@ -34,9 +34,12 @@ Caller::Caller(const void* return_address) noexcept {
     if (library_ == nullptr) library_ = ::dlopen(nullptr, RTLD_NOW);  // the program itself contains HDF5
 }
 
+void* Caller::function(const char* name) const noexcept {
+    return library_ == nullptr ? nullptr : ::dlsym(library_, name);
+}
+
 std::string Caller::config(Id access) const {
-    const auto get = library_ == nullptr ? nullptr
-                                         : reinterpret_cast<GetConfig>(::dlsym(library_, "H5Pget_driver_config_str"));
+    const auto get = reinterpret_cast<GetConfig>(function("H5Pget_driver_config_str"));
     if (get != nullptr) {
         char text[4096] = {};
         const ssize_t bytes = get(access, text, sizeof text);
@@ -47,11 +50,10 @@ std::string Caller::config(Id access) const {
 }
 
 bool Caller::push(const char* minor, const std::string& text) const noexcept {
-    if (library_ == nullptr) return false;
-    const auto push = reinterpret_cast<Push>(::dlsym(library_, "H5Epush2"));
-    const auto* error_class = static_cast<const Id*>(::dlsym(library_, "H5E_ERR_CLS_g"));
-    const auto* major = static_cast<const Id*>(::dlsym(library_, "H5E_VFL_g"));
-    const auto* number = static_cast<const Id*>(::dlsym(library_, minor));
+    const auto push = reinterpret_cast<Push>(function("H5Epush2"));
+    const auto* error_class = static_cast<const Id*>(function("H5E_ERR_CLS_g"));
+    const auto* major = static_cast<const Id*>(function("H5E_VFL_g"));
+    const auto* number = static_cast<const Id*>(function(minor));
     if (push == nullptr || error_class == nullptr || major == nullptr || number == nullptr) return false;
     return push(0, "penstock", "driver", 0, *error_class, *major, *number, "%s", text.c_str()) >= 0;
 }

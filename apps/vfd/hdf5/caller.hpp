@@ -18,6 +18,8 @@ class Caller {
 
     // What the program or HDF5_DRIVER_CONFIG gave for this driver.
     std::string config(Id access) const;
+    // One of HDF5's, or nullptr.
+    void* function(const char* name) const noexcept;
     // Puts the fault where programs find errors of HDF5. False: there is no such place.
     bool push(const char* minor, const std::string& text) const noexcept;
 

@@ -86,8 +86,10 @@ struct DriverClass {
     Status (*read_vector)(FileHead*, Id, std::uint32_t count, Use*, Address*, std::size_t* bytes, void** memory);
     Status (*write_vector)(FileHead*, Id, std::uint32_t count, Use*, Address*, std::size_t* bytes,
                            const void** memory);
-    void* read_selection;  // none: only HDF5's functions can walk a selection, so HDF5 makes vectors of it
-    void* write_selection;
+    Status (*read_selection)(FileHead*, Use, Id, std::uint32_t count, Id* memory_spaces, Id* file_spaces,
+                             Address* offsets, std::size_t* element_bytes, void** memory);
+    Status (*write_selection)(FileHead*, Use, Id, std::uint32_t count, Id* memory_spaces, Id* file_spaces,
+                              Address* offsets, std::size_t* element_bytes, const void** memory);
     Status (*flush)(FileHead*, Id, bool closing);
     Status (*truncate)(FileHead*, Id, bool closing);
     Status (*lock)(FileHead*, bool exclusive);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "vfd/hdf5/caller.hpp"
+#include "vfd/hdf5/selection.hpp"
 #include "vfd/file.hpp"
 #include "vfd/pieces.hpp"
 
@@ -142,6 +143,24 @@ Status write_vector(FileHead* head, Id, std::uint32_t count, Use* uses, Address*
     });
 }
 
+Status read_selection(FileHead* head, Use use, Id, std::uint32_t count, Id* memory_spaces, Id* file_spaces,
+                      Address* offsets, std::size_t* element_bytes, void** memory) noexcept {
+    return guarded(head, "H5E_READERROR_g", [&] {
+        const SelectionArrays arrays{count, memory_spaces, file_spaces, offsets, element_bytes, memory};
+        move_selections(file_of(head).mover(), {false, use}, arrays, SelectionCalls(file_of(head).caller()));
+    });
+}
+
+Status write_selection(FileHead* head, Use use, Id, std::uint32_t count, Id* memory_spaces, Id* file_spaces,
+                       Address* offsets, std::size_t* element_bytes, const void** memory) noexcept {
+    return guarded(head, "H5E_WRITEERROR_g", [&] {
+        const SelectionArrays arrays{count,   memory_spaces, file_spaces,
+                                     offsets, element_bytes, const_cast<void* const*>(memory)};
+        const SelectionCalls calls(file_of(head).caller());
+        file_of(head).wrote(move_selections(file_of(head).mover(), {true, use}, arrays, calls));
+    });
+}
+
 Status truncate(FileHead* head, Id, bool) noexcept {
     return guarded(head, "H5E_SEEKERROR_g", [&] { file_of(head).truncate(); });
 }
@@ -172,9 +191,12 @@ Status control(FileHead* head, std::uint64_t operation, std::uint64_t flags, con
     });
 }
 
-// HDF5 hands over vectors where the driver takes them, and otherwise moves small pieces through its own buffer. That is
-// faster, and touches memory of the caller with the CPU.
-constexpr DriverClass driver_class(bool vectors) {
+// What HDF5 hands over of a selection. `pieces`: small ones go through its own buffer, which touches memory of the
+// caller with the CPU. `vectors`: from an HDF5 whose iterators are not to be found.
+enum class Handover { pieces, vectors, selections };
+
+constexpr DriverClass driver_class(Handover handover) {
+    const bool vectors = handover != Handover::pieces, selections = handover == Handover::selections;
     return {
         .version = 1,
         .value = kDriverNumber,
@@ -207,8 +229,8 @@ constexpr DriverClass driver_class(bool vectors) {
         .write = write,
         .read_vector = vectors ? read_vector : nullptr,
         .write_vector = vectors ? write_vector : nullptr,
-        .read_selection = nullptr,
-        .write_selection = nullptr,
+        .read_selection = selections ? read_selection : nullptr,
+        .write_selection = selections ? write_selection : nullptr,
         .flush = nullptr,
         .truncate = truncate,
         .lock = lock,
@@ -221,16 +243,17 @@ constexpr DriverClass driver_class(bool vectors) {
     };
 }
 
-
-constexpr DriverClass kWithVectors = driver_class(true), kWithoutVectors = driver_class(false);
+constexpr DriverClass kPieces = driver_class(Handover::pieces), kVectors = driver_class(Handover::vectors),
+                      kSelections = driver_class(Handover::selections);
 
 // By the environment: there is no file yet. Settings that are wrong are told when a file is opened.
-bool takes_vectors() noexcept {
+const DriverClass& class_for(const Caller& caller) noexcept {
     try {
-        return may_be_device(parse_settings(Caller().config(0)));
+        if (!may_be_device(parse_settings(Caller().config(0)))) return kPieces;
     } catch (...) {
-        return true;
+        return kVectors;
     }
+    return SelectionCalls(caller).found() ? kSelections : kVectors;
 }
 
 }  // namespace
@@ -241,7 +264,7 @@ extern "C" {
 int H5PLget_plugin_type() { return penstock::vfd::kPluginIsDriver; }
 
 const void* H5PLget_plugin_info() {
-    return penstock::vfd::takes_vectors() ? &penstock::vfd::kWithVectors : &penstock::vfd::kWithoutVectors;
+    return &penstock::vfd::class_for(penstock::vfd::Caller(__builtin_return_address(0)));
 }
 
 }  // extern "C"
