@@ -237,8 +237,10 @@ void Mover::copy(void* to, const void* from, std::size_t bytes) {
         std::memcpy(to, from, bytes);
     } else if (!source.on_device()) {
         settled_engine_of(target)->copy_to_device(to, from, bytes);
+        tally_.moved(false).rows.add(bytes);
     } else if (!target.on_device()) {
         settled_engine_of(source)->copy_to_host(to, from, bytes);
+        tally_.moved(true).rows.add(bytes);
     } else {
         throw Fault{"copy memory", "both sides are device memory", "read into memory of the host first", 0, 0, 0};
     }

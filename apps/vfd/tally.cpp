@@ -30,8 +30,8 @@ std::string entry(const char* name, const Count& count) { return entry(name, cou
 
 std::string json_of(const Moved& moved) {
     std::string text = "{" + entry("plain", moved.plain) + ", " + entry("staged", moved.staged) + ", " +
-                       entry("windows", moved.windows) + ", \"pieces\": " + std::to_string(moved.pieces) +
-                       ", \"transfers\": {";
+                       entry("windows", moved.windows) + ", \"pieces\": " + std::to_string(moved.pieces) + ", " +
+                       entry("rows", moved.rows) + ", \"transfers\": {";
     const char* between = "";
     for (const auto& [path, share] : moved.transfers) {
         text += between + entry(path.c_str(), share.requests, share.bytes);

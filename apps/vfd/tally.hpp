@@ -26,6 +26,7 @@ struct Moved {
     Count staged;   // through pinned memory, to or from a device
     Count windows;  // pieces that lie near each other, moved together
     std::atomic<std::uint64_t> pieces{0};  // in windows
+    Count rows;     // between HDF5's chunk cache and a device, each by a copy of its own
     struct Share {
         std::uint64_t requests = 0, bytes = 0;
     };

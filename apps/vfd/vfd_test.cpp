@@ -356,7 +356,7 @@ TEST_P(Selections, behind_the_range_of_file_offsets_are_refused) {
 }
 
 TEST_F(Driver, copies_memory_for_hdf5_where_a_side_is_of_a_device) {
-    open("device=host");
+    open("device=host,evidence=" + name("told"));
     const auto data = pattern(100);
     const DeviceMemory device(100);
     std::vector<unsigned char> back(100);
@@ -366,6 +366,13 @@ TEST_F(Driver, copies_memory_for_hdf5_where_a_side_is_of_a_device) {
     EXPECT_EQ(std::memcmp(back.data(), data.data() + 10, 90), 0);
     EXPECT_LT(driver_->control(file_, 4711, kMustBeKnown, &here, nullptr), 0);
     EXPECT_EQ(driver_->control(file_, 4711, 0, &here, nullptr), 0);
+    const MemoryCopy within{back.data(), 0, data.data(), 50, 50};
+    EXPECT_EQ(driver_->control(file_, kCopyMemory, kMustBeKnown, &within, nullptr), 0);
+    EXPECT_EQ(std::memcmp(back.data(), data.data() + 50, 50), 0);
+    close();
+    const std::string told = text("told"), read = told.substr(0, told.find("\"write\""));
+    EXPECT_NE(read.find("\"rows\": {\"requests\": 1, \"bytes\": 90}"), std::string::npos) << told;
+    EXPECT_NE(told.find("\"rows\": {\"requests\": 1, \"bytes\": 90}", read.size()), std::string::npos) << told;
 }
 
 TEST_F(Driver, knows_a_file_by_two_names) {

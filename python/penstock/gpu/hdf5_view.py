@@ -12,7 +12,6 @@ import os
 from typing import Any
 
 import numpy as np
-from h5py import h5d
 
 from penstock._error import Error
 
@@ -43,16 +42,14 @@ def _check(facts: dict[str, Any], dataset: Any) -> None:
         nearest *= extent
     if os.environ.get("HDF5_DRIVER") != "penstock":
         _refuse(dataset, "HDF5 moves its bytes by another driver", "set the variables of penstock vfd-path")
-    stored = dataset.id  # the names of h5py's Dataset ask HDF5 anew, each in 5 us or more
+    stored = dataset.id  # its dtype is kept; that of h5py's Dataset is asked anew, in 5 us or more
     if dtype != stored.dtype:
         _refuse(dataset, f"HDF5 would convert {stored.dtype} and {dtype} with the CPU", "use the same dtype")
     if strides is not None and tuple(strides) != tuple(packed):
         _refuse(dataset, "the array has gaps or another order", "use a C-contiguous array")
-    made = stored.get_create_plist()
-    layout = made.get_layout()
-    if layout == h5d.VIRTUAL:
+    chunks = dataset.chunks  # of a property list that h5py keeps
+    if not chunks and dataset.is_virtual:
         _refuse(dataset, "it is made of datasets of other files", "read those")
-    chunks = made.get_chunk() if layout == h5d.CHUNKED else ()
     if stored.get_storage_size() == 0 or (chunks and stored.get_num_chunks() < _chunks(stored.shape, chunks)):
         _refuse(dataset, "parts of it are not stored, and HDF5 would fill them with the CPU", "write all of it first")
 
