@@ -29,7 +29,7 @@ enum { PENSTOCK_NO_STATISTIC = 0, PENSTOCK_MEAN = 1, PENSTOCK_MINIMUM = 2, PENST
 
 typedef struct penstock_history_options {
     uint64_t struct_size;
-    const char* format;      /* null: "cdf5", classic netCDF with 64-bit counts; "cdf2", "netcdf4", "hdf5", "zarr" */
+    const char* format; /* null: "cdf5", classic netCDF with 64-bit counts; "cdf2", "netcdf4", "hdf5", "zarr", "raw" */
     const char* time_units;  /* "seconds since 2000-01-01 00:00:00"; null: the time has no units */
     const char* calendar;    /* one of the CF conventions; null: "standard" */
     const char* path;        /* of the data, as in penstock_request; null: the context's, else the policy's */

@@ -197,7 +197,8 @@ TEST_P(FaultyCompression, leaves_the_steps_before_it_and_names_the_step_and_the_
     history::WriterPlan plan{context_, {{"T", 1, 0, true, {}}}, {}};
     plan.encoder = std::make_unique<FaultyEncoder>(context_, layout.schema, std::span(&plain, 1),
                                                    history::StepEncoderOptions{.slot_bytes = 400});
-    history::StepWriter writer(*file, slots, std::move(plan));
+    history::StepWriter writer(std::move(plan));
+    writer.begin(*file, slots);
     for (int step = 0; step < 3; ++step) {
         writer.give({0, static_cast<double>(step), 0});
         writer.wait(Deadline::never());

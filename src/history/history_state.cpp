@@ -156,8 +156,7 @@ void HistoryState::begin() {
                                       options_.format,
                                       options_.durable,
                                       options_.replace,
-                                      options_.process == 0,
-                                      layout.has_bounds ? 2u : 1u};
+                                      options_.process == 0};
     WriterPlan plan{context_, {}, {}, options_.transfer, layout.has_bounds};
     const bool compresses = is_compressed(layout.schema);
     if (!compresses) plan.first = first_places(wanted, layout.schema);
@@ -177,15 +176,18 @@ void HistoryState::begin() {
         const StepEncoderOptions wanted_encoder{slot_bytes, on_device(), options_.encode_threads};
         plan.encoder = std::make_unique<StepEncoder>(context_, layout.schema, plain, wanted_encoder);
     }
+    const std::vector<formats::DataPlace> first = plan.first;
+    auto writer = std::make_unique<StepWriter>(std::move(plan));
     // Last: it may replace an older history, which what has failed before leaves alone.
     std::unique_ptr<HistoryTarget> target = make_target(context_, wanted, layout.schema);
-    if (!compresses && !same_places(plan.first, target->reserve({}))) {
+    if (!compresses && !same_places(first, target->reserve({}))) {
         throw Error(ErrorCode::internal, "begin", "the first step has other places in the file than were planned");
     }
     fields_ = std::move(fields);
     slots_ = std::move(slots);
     target_ = std::move(target);
-    writer_ = std::make_unique<StepWriter>(*target_, slots_, std::move(plan));
+    writer_ = std::move(writer);
+    writer_->begin(*target_, slots_);
 }
 
 std::vector<HistorySlot> HistoryState::made_slots(std::uint64_t bytes) {

@@ -2,14 +2,26 @@
 #include "history/step_writer.hpp"
 
 #include <array>
+#include <system_error>
 #include <utility>
 
 #include "base/current_error.hpp"
 #include "formats/faults.hpp"
 
 namespace penstock::history {
-StepWriter::StepWriter(HistoryTarget& target, std::vector<HistorySlot>& slots, WriterPlan plan)
-    : target_(target), slots_(slots), plan_(std::move(plan)), thread_([this] { run(); }) {}
+StepWriter::StepWriter(WriterPlan plan) : plan_(std::move(plan)) {
+    try {
+        thread_ = std::thread([this] { run(); });
+    } catch (const std::system_error& error) {
+        throw Error(ErrorCode::out_of_memory, "begin", std::string("the thread that writes steps: ") + error.what(),
+                    "raise the limit of threads (ulimit -u, the pids of the cgroup), or free memory");
+    }
+}
+
+void StepWriter::begin(HistoryTarget& target, std::vector<HistorySlot>& slots) {
+    target_ = &target;
+    slots_ = &slots;
+}
 
 StepWriter::~StepWriter() {
     {
@@ -23,7 +35,7 @@ StepWriter::~StepWriter() {
 void StepWriter::give(const EndedStep& step) {
     {
         const std::lock_guard lock(mutex_);
-        slots_[step.slot].is_free = false;
+        (*slots_)[step.slot].is_free = false;
         steps_.push_back(step);
     }
     changed_.notify_all();
@@ -42,7 +54,7 @@ SlotWait StepWriter::wait_for(std::size_t slot, Deadline deadline) {
     SlotWait found;
     bool waited = false;
     found.ended = wait_until(deadline, [&] {
-        const bool ended = slots_[slot].is_free || failure_.has_value();
+        const bool ended = (*slots_)[slot].is_free || failure_.has_value();
         waited |= !ended;
         return ended;
     });
@@ -95,7 +107,7 @@ void StepWriter::run() {
 void StepWriter::free_slot(std::size_t slot) {
     {
         const std::lock_guard lock(mutex_);
-        slots_[slot].is_free = true;
+        (*slots_)[slot].is_free = true;
     }
     changed_.notify_all();
 }
@@ -113,8 +125,8 @@ std::vector<formats::StoredChunks> StepWriter::compress(std::uint64_t number) {
 }
 
 void StepWriter::write(const EndedStep& step) {
-    const Buffer& slot = slots_[step.slot].memory;
-    if (slots_[step.slot].packed) slots_[step.slot].packed->wait(Deadline::never());
+    const Buffer& slot = (*slots_)[step.slot].memory;
+    if ((*slots_)[step.slot].packed) (*slots_)[step.slot].packed->wait(Deadline::never());
     const auto began = Clock::now();
     const std::uint64_t number = written_;  // changed by this thread alone
     auto* memory = static_cast<std::byte*>(slot.data());
@@ -122,9 +134,9 @@ void StepWriter::write(const EndedStep& step) {
     if (plan_.encoder) {
         memory = plan_.encoder->take(slot);
         if (memory != slot.data()) free_slot(step.slot);  // it was copied
-        places = target_.reserve(compress(number));
+        places = target_->reserve(compress(number));
     } else {
-        places = number == 0 ? plan_.first : target_.reserve({});
+        places = number == 0 ? plan_.first : target_->reserve({});
     }
     const std::vector<Range> parts = ranges(memory, places);
     const MemoryKind kind = memory == slot.data() ? slot.kind() : MemoryKind::pinned;
@@ -134,10 +146,10 @@ void StepWriter::write(const EndedStep& step) {
     if (plan_.is_alone) {
         show(step, places, number);
     } else if (plan_.is_durable) {
-        target_.sync();
+        target_->sync();
     }
     const std::lock_guard lock(mutex_);
-    if (memory == slot.data()) slots_[step.slot].is_free = true;  // run() tells it
+    if (memory == slot.data()) (*slots_)[step.slot].is_free = true;  // run() tells it
     written_ = number + 1;
     for (const formats::DataPlace& place : places) stored_bytes_ += place.bytes;
     if (plan_.is_alone) {
@@ -151,7 +163,7 @@ void StepWriter::write(const EndedStep& step) {
 
 Error StepWriter::named(ErrorInfo info, std::uint64_t number, const std::string& what) const {
     info.operation = "write history";
-    if (info.file.empty()) info.file = target_.name();
+    if (info.file.empty()) info.file = target_->name();
     info.cause = "step " + std::to_string(number + 1) + ", " + what + ": " + info.cause;
     return Error(std::move(info));
 }
@@ -159,10 +171,10 @@ Error StepWriter::named(ErrorInfo info, std::uint64_t number, const std::string&
 // The time, and then the step.
 void StepWriter::show(const EndedStep& step, std::span<const formats::DataPlace> places, std::uint64_t number) {
     try {
-        target_.hold(places);
-        target_.write_numbers(0, places[0], std::array{step.time});
-        if (plan_.has_bounds) target_.write_numbers(1, places[1], std::array{step.begin, step.time});
-        target_.publish(number + 1);
+        target_->hold(places);
+        target_->write_numbers(0, places[0], std::array{step.time});
+        if (plan_.has_bounds) target_->write_numbers(1, places[1], std::array{step.begin, step.time});
+        target_->publish(number + 1);
     } catch (const Error& error) {
         throw named(error.info(), number, "time");
     }
@@ -185,7 +197,7 @@ void StepWriter::publish(std::uint64_t steps) {
         if (plan_.is_first) {
             show(next.step, next.places, published_);
         } else {
-            target_.publish(published_ + 1);  // writes nothing here: what the file keeps of the step goes
+            target_->publish(published_ + 1);  // writes nothing here: what the file keeps of the step goes
         }
         const std::lock_guard lock(mutex_);
         unseen_.pop_front();
@@ -203,7 +215,7 @@ std::vector<Range> StepWriter::ranges(std::byte* memory, std::span<const formats
             if (!encoded.empty()) data = encoded.data();
         }
         if (place.bytes == 0) continue;
-        const File& file = target_.file(field.variable);
+        const File& file = target_->file(field.variable);
         for (const FieldRun& run : field.runs) {
             found.push_back({&file, place.offset_bytes + run.file_offset, data + run.slot_offset, run.bytes});
         }
@@ -223,7 +235,7 @@ std::string StepWriter::variable_of(const ErrorInfo& error, std::span<const form
     for (const SlotField& field : plan_.fields) {
         const formats::DataPlace& place = places[field.variable];
         if (place.bytes == 0) continue;
-        if (!error.file.empty() && target_.file(field.variable).name() != error.file) continue;
+        if (!error.file.empty() && target_->file(field.variable).name() != error.file) continue;
         if (error.offset_bytes >= place.offset_bytes && error.offset_bytes - place.offset_bytes < place.bytes) {
             return "variable " + formats::shown(field.name);
         }

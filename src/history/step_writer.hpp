@@ -62,11 +62,14 @@ struct SlotWait {
 
 class StepWriter {
   public:
-    StepWriter(HistoryTarget& target, std::vector<HistorySlot>& slots, WriterPlan plan);
+    // Starts the thread. Throws Error where the system has none.
+    explicit StepWriter(WriterPlan plan);
     ~StepWriter();  // the steps that were given are written
     StepWriter(const StepWriter&) = delete;
     StepWriter& operator=(const StepWriter&) = delete;
 
+    // Once, before the first step is given. Both must live as long.
+    void begin(HistoryTarget& target, std::vector<HistorySlot>& slots);
     // Takes a slot that is packed, or will be.
     void give(const EndedStep& step);
     // Until the slot is free, or a step failed.
@@ -92,8 +95,8 @@ class StepWriter {
     std::vector<Range> ranges(std::byte* memory, std::span<const formats::DataPlace> places) const;
     std::string variable_of(const ErrorInfo& error, std::span<const formats::DataPlace> places) const;
 
-    HistoryTarget& target_;
-    std::vector<HistorySlot>& slots_;
+    HistoryTarget* target_ = nullptr;
+    std::vector<HistorySlot>* slots_ = nullptr;
     WriterPlan plan_;
     mutable std::mutex mutex_;  // guards what follows, and `is_free` of the slots
     std::condition_variable changed_;

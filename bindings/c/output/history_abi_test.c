@@ -216,6 +216,35 @@ static void a_store_is_written(void) {
     penstock_context_destroy(context);
 }
 
+static void raw_files_are_written(void) {
+    static const char* const files[] = {"history.raw/T.raw", "history.raw/time.raw", "history.raw/penstock.json"};
+    penstock_context* context = made_context(0);
+    penstock_history* history = NULL;
+    penstock_buffer* field = device_buffer(context, ROWS * COLUMNS * sizeof(double));
+    penstock_history_options options = PENSTOCK_HISTORY_OPTIONS_INIT;
+    penstock_history_variable variable = temperature();
+    float found[STEPS * ROWS * COLUMNS + 1];
+    FILE* file = NULL;
+    options.format = "raw";
+    CHECK(penstock_history_open(context, named("history.raw"), &options, &history, NULL) == PENSTOCK_OK);
+    CHECK(penstock_history_define(history, &variable, NULL) == PENSTOCK_OK);
+    for (int step = 0; step < STEPS; ++step) {
+        put_step(context, history, field, step);
+        CHECK(penstock_history_end_step(history, step, NULL) == PENSTOCK_OK);
+    }
+    CHECK(penstock_history_close(history, NULL) == PENSTOCK_OK);
+    file = fopen(named("history.raw/T.raw"), "rb");
+    CHECK(file != NULL && fread(found, sizeof(float), STEPS * ROWS * COLUMNS + 1, file) == STEPS * ROWS * COLUMNS);
+    if (file != NULL) fclose(file);
+    for (int i = 0; i < STEPS * ROWS * COLUMNS; ++i) {
+        CHECK(found[i] == (float)(100 * (i / (ROWS * COLUMNS)) + i % (ROWS * COLUMNS)));
+    }
+    for (size_t i = 0; i < sizeof(files) / sizeof(*files); ++i) CHECK(unlink(named(files[i])) == 0);
+    CHECK(rmdir(named("history.raw")) == 0);
+    penstock_buffer_free(field);
+    penstock_context_destroy(context);
+}
+
 /* The structs as they were before compression: what lies behind them is neither read nor written. */
 static void structs_of_older_programs_are_taken(void) {
     penstock_context* context = made_context(0);
@@ -245,6 +274,7 @@ static void tests(void) {
     steps_are_read_back();
     compressed_steps_are_written();
     a_store_is_written();
+    raw_files_are_written();
     structs_of_older_programs_are_taken();
     mistakes_are_refused();
 }

@@ -112,7 +112,7 @@ class History:
 
     Args:
         name: of the file, or of the folder of a store. An older one is replaced; what is no store is not.
-        format: "cdf5" or "cdf2", which are classic netCDF, "netcdf4", "hdf5", or "zarr", version 3.
+        format: "cdf5" or "cdf2", which are classic netCDF, "netcdf4", "hdf5", "zarr", version 3, or "raw".
         time_units, calendar: as CF has them; without units the times are plain numbers.
         start_time: where the first interval of a mean begins.
         memory: where fields lie: "device", "host", or "auto", that of the device: the emulated one is the host.

@@ -5,6 +5,7 @@ versions, or of a part of one, is never taken for either."""
 from __future__ import annotations
 
 import functools
+import json
 import os
 import shutil
 from collections.abc import Callable
@@ -125,6 +126,14 @@ def steps_by_zarr(path: Path) -> int:
     import zarr
 
     return steps_of(zarr.open_group(path, mode="r")["a"][...])
+
+
+def steps_by_memmap(path: Path) -> int:
+    index = json.loads((path / "penstock.json").read_text())
+    one = index["variables"]["a"]
+    if index["steps"] == 0:
+        return steps_of(np.empty((0, COLUMNS), one["dtype"]))
+    return steps_of(np.memmap(path / one["file"], one["dtype"], "r", shape=(index["steps"], *one["shape"])))
 
 
 def core(path_name: str) -> Callable[[Path, int, bool], None]:
@@ -261,7 +270,7 @@ _histories: dict[Path, ps.History] = {}  # that are open, by file
 def history_step(path: Path, version: int, durable: bool) -> None:
     """One more step of a history, which stays open until close_histories()."""
     if path not in _histories:
-        format = "zarr" if path.suffix == ".zarr" else "cdf5"
+        format = {".zarr": "zarr", ".raw": "raw"}.get(path.suffix, "cdf5")
         _histories[path] = ps.History(path, device="host", durable=durable, format=format)
         _histories[path].define("a", ("x",), shape=(COLUMNS,))
     _histories[path].put("a", rows(version)[-1])
@@ -278,6 +287,7 @@ def close_histories() -> None:
 GROWING = {
     "history": Writer("history.nc", history_step, steps_by_netcdf, appends=True),
     "zarr-history": Writer("history.zarr", history_step, steps_by_zarr, appends=True),
+    "raw-history": Writer("history.raw", history_step, steps_by_memmap, appends=True),
 }
 
 

@@ -1,4 +1,6 @@
 // Tests of new files: schemas, and what readers find after each write of a file that grows.
+// Tried with them: document_text.
+
 #include <gtest/gtest.h>
 
 #include <cstring>

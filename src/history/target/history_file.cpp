@@ -5,11 +5,10 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
+#include "history/target/spare_descriptors.hpp"
 
 namespace penstock::history {
 namespace {
@@ -81,10 +80,12 @@ HistoryFile::HistoryFile(const Context& context, const HistoryTargetOptions& opt
     // until the new one is, and where none is there, none may come meanwhile.
     const LockedFile other = locked(options.name);
     const bool replaces = options.replace && !other.is_missing;
+    SpareDescriptors spare(options.name);
     File made = context.open(options.name, {.mode = OpenMode::create, .durable = options.durable, .replace = replaces});
     sink_.use(made);
     growing_ = make(schema, sink_);
     made.close();
+    spare.release();
     file_ = context.open(options.name, {.mode = OpenMode::read_write});
     sink_.use(*file_);
     lock_ = locked(options.name).file;
@@ -110,15 +111,7 @@ void HistoryFile::publish(std::uint64_t steps) {
 }
 
 void HistoryFile::write_numbers(std::size_t, const formats::DataPlace& place, std::span<const double> numbers) {
-    std::vector<std::byte> bytes(numbers.size_bytes());
-    if (!numbers.empty()) std::memcpy(bytes.data(), numbers.data(), bytes.size());
-    if (growing_->is_big_endian() == (std::endian::native == std::endian::little)) {
-        for (std::size_t at = 0; at < bytes.size(); at += sizeof(double)) {
-            const auto first = bytes.begin() + static_cast<std::ptrdiff_t>(at);
-            std::reverse(first, first + sizeof(double));
-        }
-    }
-    sink_.write(place.offset_bytes, bytes);
+    sink_.write(place.offset_bytes, stored_numbers(numbers, growing_->is_big_endian()));
 }
 
 void HistoryFile::close() {

@@ -1,18 +1,21 @@
-// HistoryStore: a history in a Zarr store of version 3, one file for each variable and step.
+// HistoryStore: a history in a store, a folder with files for each variable: Zarr of version 3, or raw files.
 //
-// A chunk's file appears under its name when it is whole, and in durable histories survives a power cut then. Readers
-// see a step when the document of the root, which has those of all arrays in it, is replaced by one that counts it. One
-// writer at a time: it holds a lock on the folder until it is closed.
+// A data file has one step, and appears under its name when it is whole; or it has several, is there from the first of
+// them on, and no step in it is changed again. In durable histories the data survive a power cut before a document says
+// so. Readers see a step when the document of the root counts it. One writer at a time: it holds a lock on the folder
+// until it is closed.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "formats/create/zarr/zarr_documents.hpp"
+#include "formats/create/stores/store_documents.hpp"
 #include "history/target/history_target.hpp"
+#include "history/target/store_texts.hpp"
 #include "os/fd.hpp"
 
 namespace penstock::history {
@@ -20,41 +23,48 @@ namespace penstock::history {
 class HistoryStore final : public HistoryTarget {
   public:
     // Throws Error: of the schema, of the system, where another history writes the store, and where the name is of
-    // something else than a store.
-    HistoryStore(const Context& context, const HistoryTargetOptions& options, const formats::FileSchema& schema);
+    // something else than a store. An older store is as it was then.
+    HistoryStore(const Context& context, const HistoryTargetOptions& options, const formats::FileSchema& schema,
+                 formats::StoreDocumentsPtr documents);
     ~HistoryStore() override;
-
     const std::string& name() const noexcept override { return name_; }
-    const File& file(std::size_t variable) const noexcept override { return *chunks_[variable].file; }
+    const File& file(std::size_t variable) const noexcept override { return *data_[variable].file; }
     std::vector<formats::DataPlace> reserve(std::span<const formats::StoredChunks> stored) override;
     void write_numbers(std::size_t variable, const formats::DataPlace& place,
                        std::span<const double> numbers) override;
     void hold(std::span<const formats::DataPlace> places) override;
-    void sync() override {}  // of chunks by publish()
+    void sync() override {}  // of data by publish()
     void publish(std::uint64_t steps) override;
     void close() override;
 
   private:
-    // A file of the step that was reserved last, under way.
-    struct GrowingChunk {
-        std::optional<File> file;
-        std::uint64_t bytes = 0;  // of its data
-        formats::StoredChunks stored;
+    // The file with the newest step of a variable.
+    struct GrowingData {
+        std::optional<File> file{};
+        formats::DataPlace place{};  // of the step that was reserved last
+        formats::StoredChunks stored{};
     };
+    bool is_growing(std::size_t variable) const;
     void fill_folder(const std::string& folder, const formats::FileSchema& schema) const;
     void write_file(const std::string& path, std::span<const std::byte> bytes) const;
-    void write_text(const std::string& path, const std::string& text) const;
+    void open_all();
+    File opened(std::size_t variable, std::uint64_t step) const;
+    void begin_writeback() const;
+    void finish_data();
+    void show(std::uint64_t steps);
 
     Context context_;
     std::string name_;
     std::string place_;  // the same from the root on: the program may change its folder
     bool durable_;
     formats::FileSchema schema_;  // without values
-    formats::ZarrDocuments documents_;
-    std::vector<GrowingChunk> chunks_;          // by variable
-    std::vector<std::vector<double>> numbers_;  // of the chunk that is not full yet
+    formats::StoreDocumentsPtr documents_;
+    StoreTexts texts_;
+    std::vector<GrowingData> data_;  // by variable
     std::uint64_t reserved_ = 0;
-    os::UniqueFd lock_;
+    std::uint64_t shown_ = 0;
+    std::string root_;     // as it is in the store
+    os::UniqueFd folder_;  // locked
 };
 
 }  // namespace penstock::history

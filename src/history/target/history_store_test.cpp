@@ -99,24 +99,70 @@ TEST_P(HistoryStores, have_means_with_bounds_over_more_steps_than_a_file_of_time
 }
 
 TEST_P(HistoryStores, show_no_step_before_all_of_it_is_there) {
+    constexpr std::size_t cells = 300'000;  // so large that a file has one step
     history::Definitions all;
-    all.variables.push_back({.name = "T", .dimensions = {"x"}, .shape = {100}});
+    all.variables.push_back({.name = "T", .dimensions = {"x"}, .shape = {cells}});
     const history::HistoryLayout layout = plan_history(all, zarr(), false);
     const auto target = history::make_target(context_, {.name = name_, .format = "zarr"}, layout.schema);
-    EXPECT_NE(root().find(R"("shape":[0,100])"), std::string::npos) << root();
+    EXPECT_NE(root().find(R"("shape":[0,300000])"), std::string::npos) << root();
     const auto places = target->reserve({});
-    Buffer data = field(std::vector<float>(100, 2.0F));
+    Buffer data = field(std::vector<float>(cells, 2.0F));
     target->file(1).write(data.view()).or_throw();
     target->write_numbers(0, places[0], std::vector<double>{5.0});
     EXPECT_FALSE(fs::exists(name_ + "/T/c.0.0")) << "a chunk that is not whole";
-    EXPECT_NE(root().find(R"("shape":[0,100])"), std::string::npos);
+    EXPECT_NE(root().find(R"("shape":[0,300000])"), std::string::npos);
     target->publish(1);
-    EXPECT_EQ(fs::file_size(name_ + "/T/c.0.0"), 400u);
-    EXPECT_EQ(read<float>("T").at(99), 2.0F);
+    EXPECT_EQ(fs::file_size(name_ + "/T/c.0.0"), 4 * cells);
+    EXPECT_EQ(read<float>("T").at(cells - 1), 2.0F);
     target->reserve({});
     target->close();
     EXPECT_FALSE(fs::exists(name_ + "/T/c.1.0")) << "of a step that was not written";
-    EXPECT_NE(root().find(R"("shape":[1,100])"), std::string::npos);
+    EXPECT_NE(root().find(R"("shape":[1,300000])"), std::string::npos);
+}
+
+// Small steps share a file. Documents change in place where the next count has one other digit.
+TEST_P(HistoryStores, have_small_steps_in_one_file_and_show_each) {
+    HistoryOptions wanted = zarr();
+    wanted.durable = true;
+    constexpr std::size_t cells = 20'000;  // 13 steps a file
+    History history(context_, name_, wanted);
+    history.define({.name = "T", .dimensions = {"x"}, .shape = {cells}});
+    for (std::size_t step = 0; step < 28; ++step) {
+        const std::string before = step == 0 ? "" : text_of(name_ + "/T/zarr.json");
+        history.put("T", field(std::vector<float>(cells, static_cast<float>(step))).data());
+        history.end_step(static_cast<double>(step));
+        history.wait();
+        const std::string shape = "\"shape\":[" + std::to_string(step + 1) + ",20000]";
+        EXPECT_NE(text_of(name_ + "/T/zarr.json").find(shape), std::string::npos) << step;
+        EXPECT_NE(root().find(shape), std::string::npos) << step;
+        const std::vector<float> found = read<float>("T");
+        ASSERT_EQ(found.size(), (step + 1) * cells);
+        for (std::size_t i = 0; i <= step; ++i) {
+            ASSERT_EQ(found[i * cells], static_cast<float>(i)) << "after step " << step;
+            ASSERT_EQ(found[(i + 1) * cells - 1], static_cast<float>(i)) << "after step " << step;
+        }
+    }
+    history.close();
+    std::size_t files = 0;
+    for (const auto& one : fs::directory_iterator(name_ + "/T")) files += one.is_regular_file() ? 1 : 0;
+    EXPECT_EQ(files, 3 + 1u) << "28 steps, and the document";
+    EXPECT_EQ(fs::file_size(name_ + "/T/c.2.0"), 13 * 4 * cells) << "a chunk is whole";
+}
+
+// A reader that opened the old document of the root goes on to read it: the new one is another file.
+TEST_P(HistoryStores, show_a_step_by_one_rename) {
+    History history(context_, name_, zarr());
+    define(history);
+    put_step(history, 0, 0);
+    history.wait();
+    std::ifstream held(name_ + "/zarr.json", std::ios::binary);
+    const std::string first = root();
+    put_step(history, 10, 60);
+    history.wait();
+    EXPECT_NE(root(), first);
+    EXPECT_EQ(std::string(std::istreambuf_iterator<char>(held), {}), first);
+    history.close();
+    EXPECT_FALSE(fs::exists(name_ + "/time/.zarr.json.new"));
 }
 
 TEST_P(HistoryStores, have_one_writer_and_replace_stores_alone) {
@@ -143,11 +189,11 @@ TEST_P(HistoryStores, have_one_writer_and_replace_stores_alone) {
     EXPECT_EQ(read<double>("time").size(), 0u) << "replaced";
     EXPECT_EQ(entries(), 1u);
     fs::remove(name_ + "/zarr.json");
-    expect_refusal("it is there, and no Zarr store", [&] { begun(zarr()); });
+    expect_refusal("it is there, and no store of Zarr", [&] { begun(zarr()); });
     EXPECT_TRUE(fs::exists(name_ + "/T/zarr.json")) << "what is no store is not touched";
     fs::remove_all(name_);
     test::write_file(name_, {1, 2, 3});
-    expect_refusal("it is there, and no Zarr store", [&] { begun(zarr()); });
+    expect_refusal("it is there, and no store of Zarr", [&] { begun(zarr()); });
     EXPECT_EQ(fs::file_size(name_), 3u);
     EXPECT_EQ(entries(), 1u);
 }

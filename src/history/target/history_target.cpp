@@ -1,9 +1,14 @@
 // See history_target.hpp. The list of formats is here.
 #include "history/target/history_target.hpp"
 
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
 #include "formats/create/check_schema.hpp"
 #include "formats/create/hdf5/growing.hpp"
 #include "formats/create/netcdf/cdf_writer.hpp"
+#include "formats/create/raw/raw_documents.hpp"
 #include "formats/create/zarr/zarr_documents.hpp"
 #include "formats/faults.hpp"
 #include "history/target/history_file.hpp"
@@ -16,19 +21,32 @@ using formats::ByteSink;
 using formats::CdfVersion;
 using formats::FileSchema;
 
+// Makes the names and texts of one kind of store.
+using MakeDocuments = formats::StoreDocumentsPtr (*)(const FileSchema&, const std::string& store);
+
 struct HistoryFormat {
     const char* name;
     bool big_endian;
-    MakeGrowing make;  // null: a store
+    MakeGrowing make;         // null: a store
+    MakeDocuments documents;  // of a store
 };
 constexpr HistoryFormat kHistoryFormats[] = {
-    {"cdf5", true, [](const FileSchema& schema, ByteSink& sink) { return make_cdf(schema, sink, CdfVersion::cdf5); }},
+    {"cdf5", true, [](const FileSchema& schema, ByteSink& sink) { return make_cdf(schema, sink, CdfVersion::cdf5); },
+     nullptr},
     {"netcdf4", false,
-     [](const FileSchema& schema, ByteSink& sink) { return make_hdf5(schema, sink, {.is_netcdf4 = true}); }},
+     [](const FileSchema& schema, ByteSink& sink) { return make_hdf5(schema, sink, {.is_netcdf4 = true}); }, nullptr},
     {"hdf5", false,
-     [](const FileSchema& schema, ByteSink& sink) { return make_hdf5(schema, sink, {.is_netcdf4 = false}); }},
-    {"cdf2", true, [](const FileSchema& schema, ByteSink& sink) { return make_cdf(schema, sink, CdfVersion::cdf2); }},
-    {"zarr", false, nullptr},
+     [](const FileSchema& schema, ByteSink& sink) { return make_hdf5(schema, sink, {.is_netcdf4 = false}); }, nullptr},
+    {"cdf2", true, [](const FileSchema& schema, ByteSink& sink) { return make_cdf(schema, sink, CdfVersion::cdf2); },
+     nullptr},
+    {"zarr", false, nullptr,
+     [](const FileSchema& schema, const std::string& store) -> formats::StoreDocumentsPtr {
+         return std::make_unique<formats::ZarrDocuments>(schema, store);
+     }},
+    {"raw", false, nullptr,
+     [](const FileSchema& schema, const std::string& store) -> formats::StoreDocumentsPtr {
+         return std::make_unique<formats::RawDocuments>(schema, store);
+     }},
 };
 
 const HistoryFormat& format_named(const std::string& name) {
@@ -60,11 +78,11 @@ bool takes_processes(const std::string& format) { return format_named(format).ma
 
 std::uint64_t digest_of(const std::string& format, const FileSchema& schema) {
     SummingSink sink("history");
-    if (const MakeGrowing make = format_named(format).make) {
-        make(schema, sink);
+    const HistoryFormat& wanted = format_named(format);
+    if (wanted.make != nullptr) {
+        wanted.make(schema, sink);
     } else {
-        const std::string root =
-            formats::ZarrDocuments(schema, std::vector<std::uint64_t>(schema.variables.size(), 1), "history").root(0);
+        const std::string root = wanted.documents(schema, "history")->root(0);
         sink.write(0, std::as_bytes(std::span(root)));
     }
     return sink.sum();
@@ -85,8 +103,19 @@ std::vector<formats::DataPlace> first_places(const HistoryTargetOptions& options
 std::unique_ptr<HistoryTarget> make_target(const Context& context, const HistoryTargetOptions& options,
                                            const FileSchema& schema) {
     const HistoryFormat& format = format_named(options.format);
-    if (format.make == nullptr) return std::make_unique<HistoryStore>(context, options, schema);
-    return std::make_unique<HistoryFile>(context, options, schema, format.make);
+    if (format.make != nullptr) return std::make_unique<HistoryFile>(context, options, schema, format.make);
+    return std::make_unique<HistoryStore>(context, options, schema, format.documents(schema, options.name));
+}
+
+std::vector<std::byte> stored_numbers(std::span<const double> numbers, bool big_endian) {
+    std::vector<std::byte> bytes(numbers.size_bytes());
+    if (!numbers.empty()) std::memcpy(bytes.data(), numbers.data(), bytes.size());
+    if (big_endian == (std::endian::native == std::endian::big)) return bytes;
+    for (std::size_t at = 0; at < bytes.size(); at += sizeof(double)) {
+        const auto first = bytes.begin() + static_cast<std::ptrdiff_t>(at);
+        std::reverse(first, first + sizeof(double));
+    }
+    return bytes;
 }
 
 void refuse_target(const std::string& name, std::string cause, std::string advice) {

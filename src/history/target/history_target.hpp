@@ -21,16 +21,14 @@ struct HistoryTargetOptions {
     std::string format;
     bool durable = false;
     bool replace = true;
-    bool is_first = true;     // the process that makes the file
-    std::size_t numbers = 1;  // of the first variables, whose steps come by write_numbers(): times, and bounds
+    bool is_first = true;  // the process that makes the file
 };
 
 class HistoryTarget {
   public:
     virtual ~HistoryTarget() = default;
     virtual const std::string& name() const noexcept = 0;
-    // Where the variable lies in the step that was reserved last. Requires: its place is not empty, and it is none of
-    // the numbers.
+    // Where the variable lies in the step that was reserved last. Requires: its place is not empty.
     virtual const File& file(std::size_t variable) const noexcept = 0;
     // Where the data of each variable of the schema go in the next step; see GrowingFile.
     virtual std::vector<formats::DataPlace> reserve(std::span<const formats::StoredChunks> stored) = 0;
@@ -58,6 +56,9 @@ std::vector<formats::DataPlace> first_places(const HistoryTargetOptions& options
 // Throws Error: of the schema, of the system, and where another history writes there.
 std::unique_ptr<HistoryTarget> make_target(const Context& context, const HistoryTargetOptions& options,
                                            const formats::FileSchema& schema);
+// Numbers in that order of bytes.
+std::vector<std::byte> stored_numbers(std::span<const double> numbers, bool big_endian);
+
 [[noreturn]] void refuse_target(const std::string& name, std::string cause, std::string advice);
 [[noreturn]] void refuse_second_writer(const std::string& name);
 

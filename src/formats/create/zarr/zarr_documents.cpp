@@ -4,14 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <charconv>
 #include <cmath>
-#include <cstring>
 #include <span>
 
 #include "base/json.hpp"
 #include "data/decode/checksums/sums.hpp"
 #include "formats/create/check_schema.hpp"
+#include "formats/create/stores/document_text.hpp"
 #include "formats/faults.hpp"
 #include "penstock/error.hpp"
 
@@ -28,23 +27,6 @@ constexpr std::array<const char*, 14> kZarrTypes{"bool",    "int8",    "int16", 
     throw not_created(store, std::move(cause), std::move(advice));
 }
 
-std::string list(std::span<const std::uint64_t> numbers) {
-    std::string text = "[";
-    for (const std::uint64_t one : numbers) text += (text.size() == 1 ? "" : ",") + std::to_string(one);
-    return text + "]";
-}
-
-// JSON has no words for what is no number: these are Zarr's.
-std::string number_text(double value) {
-    if (std::isnan(value)) return "\"NaN\"";
-    if (std::isinf(value)) return value < 0 ? "\"-Infinity\"" : "\"Infinity\"";
-    std::array<char, 40> room{};
-    const auto ended = std::to_chars(room.data(), room.data() + room.size(), value);
-    std::string text(room.data(), ended.ptr);
-    if (text.find_first_of(".en") == std::string::npos) text += ".0";
-    return text;
-}
-
 std::string base64(std::span<const unsigned char> bytes) {
     constexpr char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     std::string text;
@@ -57,18 +39,6 @@ std::string base64(std::span<const unsigned char> bytes) {
     return text;
 }
 
-template <typename Number>
-Number number_at(const NewAttribute& one, std::size_t index) {
-    Number value;
-    std::memcpy(&value, one.bytes.data() + index * sizeof value, sizeof value);
-    return value;
-}
-
-double double_at(const NewAttribute& one, std::size_t index) {
-    if (one.type.name == "int32") return number_at<std::int32_t>(one, index);
-    return one.type.name == "float32" ? number_at<float>(one, index) : number_at<double>(one, index);
-}
-
 // xarray tells the value of floats so in stores of version 3, and looks for nothing else. The type is that of the
 // elements, whatever that of the attribute is.
 std::string fill_value_text(double value, char kind) {
@@ -77,28 +47,13 @@ std::string fill_value_text(double value, char kind) {
     return "\"" + base64(bytes) + "\"";
 }
 
-std::string value_text(const NewAttribute& one, std::size_t index) {
-    if (one.type.name == "int32") return std::to_string(number_at<std::int32_t>(one, index));
-    return number_text(double_at(one, index));
-}
-
-std::string attribute_text(const NewAttribute& one, char kind) {
-    if (one.type.kind == 'S') {
-        return json_quoted({reinterpret_cast<const char*>(one.bytes.data()), one.bytes.size()});
-    }
-    const std::size_t count = one.bytes.size() / one.type.item_bytes;
-    if (one.shape.empty() && one.name == "_FillValue") return fill_value_text(double_at(one, 0), kind);
-    if (one.shape.empty()) return value_text(one, 0);
-    std::string text = "[";
-    for (std::size_t i = 0; i < count; ++i) text += (i == 0 ? "" : ",") + value_text(one, i);
-    return text + "]";
-}
-
 // `kind`: of the elements of what has them.
 std::string attributes_text(std::span<const NewAttribute> attributes, char kind) {
     std::string text = "{";
     for (const NewAttribute& one : attributes) {
-        text += (text.size() == 1 ? "" : ",") + json_quoted(one.name) + ":" + attribute_text(one, kind);
+        const bool is_fill_value = one.name == "_FillValue" && one.shape.empty() && one.type.kind != 'S';
+        text += (text.size() == 1 ? "" : ",") + json_quoted(one.name) + ":" +
+                (is_fill_value ? fill_value_text(number_of(one, 0), kind) : attribute_text(one));
     }
     return text + "}";
 }
@@ -115,7 +70,7 @@ void check_fill_value(const std::string& store, const NewVariable& one) {
     if (one.type.kind != 'i' && one.type.kind != 'u') return;
     for (const NewAttribute& given : one.attributes) {
         if (given.name != "_FillValue" || given.type.kind == 'S' || given.bytes.empty()) continue;
-        const double value = double_at(given, 0);
+        const double value = number_of(given, 0);
         if (value == std::trunc(value) && std::abs(value) <= most) continue;
         refuse_zarr(store,
                     "_FillValue of variable " + shown(one.name) + " is " + number_text(value) + ", and its dtype is " +
@@ -134,6 +89,9 @@ std::string filter_text(const data::Filter& filter) {
     return R"({"name":"numcodecs.lz4","configuration":{"acceleration":1}})";
 }
 
+constexpr std::uint64_t kSharedChunkBytes = std::uint64_t{1} << 20;  // of several steps in one
+constexpr std::uint64_t kMostStepsInChunk = 256;
+
 constexpr const char* kLittle = R"({"name":"bytes","configuration":{"endian":"little"}})";
 
 void append_number(std::vector<std::byte>& bytes, std::uint64_t value, std::size_t size) {
@@ -142,9 +100,7 @@ void append_number(std::vector<std::byte>& bytes, std::uint64_t value, std::size
 
 }  // namespace
 
-ZarrDocuments::ZarrDocuments(const FileSchema& schema, std::vector<std::uint64_t> steps_in_chunk,
-                             const std::string& store)
-    : schema_(schema), steps_in_chunk_(std::move(steps_in_chunk)) {
+ZarrDocuments::ZarrDocuments(const FileSchema& schema, const std::string& store) : schema_(schema) {
     for (NewVariable& one : schema_.variables) {
         one.values.clear();
         const std::string what = "variable " + shown(one.name);
@@ -160,6 +116,14 @@ ZarrDocuments::ZarrDocuments(const FileSchema& schema, std::vector<std::uint64_t
 
 bool ZarrDocuments::is_sharded(std::size_t variable) const { return !schema_.variables[variable].filters.empty(); }
 
+// Small steps share a file, which costs less to write and to read. A shard has one step: its index has a sum of all its
+// entries, and another step would change it under readers.
+std::uint64_t ZarrDocuments::steps_in_file(std::size_t variable) const {
+    if (is_sharded(variable)) return 1;
+    const std::uint64_t bytes = std::max<std::uint64_t>(step_bytes(schema_, schema_.variables[variable]), 1);
+    return std::clamp<std::uint64_t>(kSharedChunkBytes / bytes, 1, kMostStepsInChunk);
+}
+
 // Zarr has no chunks of no elements, and shards have whole chunks.
 std::vector<std::uint64_t> ZarrDocuments::chunk_shape(std::size_t variable) const {
     const NewVariable& one = schema_.variables[variable];
@@ -168,7 +132,7 @@ std::vector<std::uint64_t> ZarrDocuments::chunk_shape(std::size_t variable) cons
         shape[axis] = std::max<std::uint64_t>(shape[axis], 1);
         if (is_sharded(variable)) shape[axis] = (shape[axis] + one.chunk[axis] - 1) / one.chunk[axis] * one.chunk[axis];
     }
-    if (grows(schema_, one)) shape.insert(shape.begin(), steps_in_chunk_[variable]);
+    if (grows(schema_, one)) shape.insert(shape.begin(), steps_in_file(variable));
     return shape;
 }
 
@@ -178,24 +142,21 @@ std::string ZarrDocuments::codecs(const NewVariable& variable) const {
     if (variable.filters.empty()) return "[" + inner + "]";
     std::vector<std::uint64_t> chunk = variable.chunk;
     chunk.insert(chunk.begin(), 1);
-    return R"([{"name":"sharding_indexed","configuration":{"chunk_shape":)" + list(chunk) + R"(,"codecs":[)" + inner +
-           R"(],"index_codecs":[)" + kLittle + R"(,{"name":"crc32c"}],"index_location":"end"}}])";
+    return R"([{"name":"sharding_indexed","configuration":{"chunk_shape":)" + list_text(chunk) + R"(,"codecs":[)" +
+           inner + R"(],"index_codecs":[)" + kLittle + R"(,{"name":"crc32c"}],"index_location":"end"}}])";
 }
 
 std::string ZarrDocuments::array(std::size_t variable, std::uint64_t steps) const {
     const NewVariable& one = schema_.variables[variable];
     std::vector<std::uint64_t> shape = step_shape(schema_, one);
     if (grows(schema_, one)) shape.insert(shape.begin(), steps);
-    std::string names = "[";
-    for (const std::size_t dimension : one.dimensions) {
-        names += (names.size() == 1 ? "" : ",") + json_quoted(schema_.dimensions[dimension].name);
-    }
-    return R"({"zarr_format":3,"node_type":"array","shape":)" + list(shape) + R"(,"data_type":)" +
+    return R"({"zarr_format":3,"node_type":"array","shape":)" + list_text(shape) + R"(,"data_type":)" +
            json_quoted(one.type.name) + R"(,"chunk_grid":{"name":"regular","configuration":{"chunk_shape":)" +
-           list(chunk_shape(variable)) +
+           list_text(chunk_shape(variable)) +
            R"(}},"chunk_key_encoding":{"name":"default","configuration":{"separator":"."}},"fill_value":)" +
            fill_text(one.type) + R"(,"codecs":)" + codecs(one) + R"(,"attributes":)" +
-           attributes_text(one.attributes, one.type.kind) + R"(,"dimension_names":)" + names + "]}";
+           attributes_text(one.attributes, one.type.kind) + R"(,"dimension_names":)" + dimensions_text(schema_, one) +
+           "}";
 }
 
 std::string ZarrDocuments::root(std::uint64_t steps) const {
@@ -207,20 +168,25 @@ std::string ZarrDocuments::root(std::uint64_t steps) const {
            R"(,"consolidated_metadata":{"kind":"inline","must_understand":false,"metadata":{)" + all + "}}}";
 }
 
+std::string ZarrDocuments::root_file() const { return "zarr.json"; }
+
+// In the folder of an array: readers look there for chunks that they know by name, and for nothing else.
+std::string ZarrDocuments::unfinished_file() const { return schema_.variables.front().name + "/.zarr.json.new"; }
+
 std::string ZarrDocuments::array_file(std::size_t variable) const {
     return schema_.variables[variable].name + "/zarr.json";
 }
 
-std::string ZarrDocuments::chunk_file(std::size_t variable, std::uint64_t step) const {
+std::string ZarrDocuments::data_file(std::size_t variable, std::uint64_t step) const {
     const NewVariable& one = schema_.variables[variable];
     std::string key = one.name + "/c";
     const bool is_growing = grows(schema_, one);
-    if (is_growing) key += "." + std::to_string(step / steps_in_chunk_[variable]);
+    if (is_growing) key += "." + std::to_string(step / steps_in_file(variable));
     for (std::size_t axis = is_growing ? 1 : 0; axis < one.dimensions.size(); ++axis) key += ".0";
     return key;
 }
 
-std::vector<std::byte> ZarrDocuments::shard_index(const StoredChunks& stored) const {
+std::vector<std::byte> ZarrDocuments::step_index(const StoredChunks& stored) const {
     std::vector<std::byte> index;
     std::uint64_t offset = 0;
     for (const std::uint64_t bytes : stored) {

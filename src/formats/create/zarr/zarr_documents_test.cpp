@@ -34,32 +34,33 @@ FileSchema schema() {
     return made;
 }
 
-ZarrDocuments documents() { return {schema(), {256, 1, 1, 1, 1}, "x.zarr"}; }
+ZarrDocuments documents() { return {schema(), "x.zarr"}; }
 
 TEST(ZarrDocuments, tell_the_fill_value_by_the_type_of_the_elements) {
     FileSchema made = schema();
     made.variables[1].attributes = {number_attribute("_FillValue", std::int32_t{-999})};
     made.variables[2].attributes = {number_attribute("_FillValue", -7.0)};
-    const ZarrDocuments told(made, {256, 1, 1, 1, 1}, "x.zarr");
+    const ZarrDocuments told(made, "x.zarr");
     EXPECT_NE(told.array(1, 1).find(R"("attributes":{"_FillValue":"AAAAAAA4j8A="})"), std::string::npos);
     EXPECT_NE(told.array(2, 1).find(R"("attributes":{"_FillValue":-7})"), std::string::npos) << told.array(2, 1);
     made.variables[2].attributes = {number_attribute("_FillValue", 1.5)};
-    EXPECT_THROW(ZarrDocuments(made, {256, 1, 1, 1, 1}, "x.zarr"), Error);
+    EXPECT_THROW(ZarrDocuments(made, "x.zarr"), Error);
 }
 
 TEST(ZarrDocuments, of_an_array_say_where_each_step_is) {
     EXPECT_EQ(documents().array(1, 9),
               R"({"zarr_format":3,"node_type":"array","shape":[9,5,7],"data_type":"float32",)"
-              R"("chunk_grid":{"name":"regular","configuration":{"chunk_shape":[1,5,7]}},)"
+              R"("chunk_grid":{"name":"regular","configuration":{"chunk_shape":[256,5,7]}},)"
               R"("chunk_key_encoding":{"name":"default","configuration":{"separator":"."}},"fill_value":"NaN",)"
               R"("codecs":[{"name":"bytes","configuration":{"endian":"little"}}],)"
               R"("attributes":{"units":"K","_FillValue":"AAAAAAA4j8A=","limit":"Infinity","count":3,"whole":2.0},)"
               R"("dimension_names":["time","y","x \"1\""]})");
-    EXPECT_EQ(documents().chunk_file(1, 8), "T/c.8.0.0");
-    EXPECT_EQ(documents().chunk_file(0, 255), "time/c.0");
-    EXPECT_EQ(documents().chunk_file(0, 256), "time/c.1");
-    EXPECT_EQ(documents().chunk_file(3, 8), "x/c.0") << "of all steps";
-    EXPECT_EQ(documents().chunk_file(4, 0), "z/c") << "one value";
+    EXPECT_EQ(documents().data_file(1, 8), "T/c.0.0.0");
+    EXPECT_EQ(documents().data_file(2, 8), "packed/c.8.0.0");
+    EXPECT_EQ(documents().data_file(0, 255), "time/c.0");
+    EXPECT_EQ(documents().data_file(0, 256), "time/c.1");
+    EXPECT_EQ(documents().data_file(3, 8), "x/c.0") << "of all steps";
+    EXPECT_EQ(documents().data_file(4, 0), "z/c") << "one value";
     EXPECT_NE(documents().array(4, 0).find(R"("fill_value":false,"codecs":[{"name":"bytes"}])"), std::string::npos);
 }
 
@@ -75,8 +76,25 @@ TEST(ZarrDocuments, of_compressed_arrays_have_shards_of_whole_chunks) {
     EXPECT_FALSE(documents().is_sharded(1));
 }
 
+TEST(ZarrDocuments, of_small_steps_have_several_in_a_chunk) {
+    FileSchema made = schema();
+    const auto steps_of = [&](std::uint64_t cells) {
+        made.dimensions[2].length = cells;  // of 5 * 4 bytes
+        return ZarrDocuments(made, "x.zarr").steps_in_file(1);
+    };
+    EXPECT_EQ(steps_of(1), 256u) << "as of times";
+    EXPECT_EQ(steps_of(1 << 14), 3u) << "3 * 320 KiB";
+    EXPECT_EQ(steps_of(1 << 15), 1u);
+    EXPECT_EQ(steps_of(1 << 30), 1u) << "larger than any chunk";
+    made.dimensions[2].length = 1 << 14;
+    const ZarrDocuments told(made, "x.zarr");
+    EXPECT_EQ(told.data_file(1, 8), "T/c.2.0.0");
+    EXPECT_NE(told.array(1, 8).find(R"("chunk_shape":[3,5,16384])"), std::string::npos) << told.array(1, 8);
+    EXPECT_EQ(told.steps_in_file(2), 1u) << "a shard";
+}
+
 TEST(ZarrDocuments, the_index_of_a_shard_has_a_place_for_each_chunk_and_its_sum) {
-    const std::vector<std::byte> index = documents().shard_index({10, 300, 5});
+    const std::vector<std::byte> index = documents().step_index({10, 300, 5});
     ASSERT_EQ(index.size(), 3 * 16 + 4u);
     const std::uint64_t expected[] = {0, 10, 10, 300, 310, 5};
     EXPECT_EQ(std::memcmp(index.data(), expected, sizeof expected), 0);
@@ -95,7 +113,7 @@ TEST(ZarrDocuments, refuse_types_that_zarr_does_not_have) {
     FileSchema wrong = schema();
     wrong.variables[1].type = raw_type(12);
     try {
-        ZarrDocuments(wrong, {256, 1, 1, 1, 1}, "x.zarr");
+        ZarrDocuments(wrong, "x.zarr");
         FAIL() << "not refused";
     } catch (const Error& error) {
         EXPECT_STREQ(error.what(), "create x.zarr: variable 'T' has dtype void96, which Zarr does not have; "

@@ -1,0 +1,38 @@
+// StoreDocuments: the seam between kinds of stores, folders whose arrays grow by steps: names and texts.
+//
+// Pure: no file is touched. The data of a variable lie in data files, each with so many steps one behind the other.
+// Readers see the steps that the document of the root counts. Implementations: ZarrDocuments, RawDocuments.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "formats/create/schema.hpp"
+
+namespace penstock::formats {
+
+class StoreDocuments {
+  public:
+    virtual ~StoreDocuments() = default;
+    // All names are within the store, of files in it or in a folder that has the name of a variable.
+    virtual std::string root_file() const = 0;
+    virtual std::string root(std::uint64_t steps) const = 0;
+    // The document that an array has for itself, for readers that do not look at the root; empty: there is none.
+    virtual std::string array_file(std::size_t variable) const = 0;
+    virtual std::string array(std::size_t variable, std::uint64_t steps) const = 0;
+    // Where a document lies under another name until it is whole. Readers take it for nothing.
+    virtual std::string unfinished_file() const = 0;
+    // The file that has this step; of a variable that does not grow its only one.
+    virtual std::string data_file(std::size_t variable, std::uint64_t step) const = 0;
+    // Steps in one data file, which is as large from the first of them on; 0: it has all, and grows.
+    virtual std::uint64_t steps_in_file(std::size_t variable) const = 0;
+    // What lies behind the chunks of a compressed step that take so many bytes each.
+    virtual std::vector<std::byte> step_index(const StoredChunks& stored) const = 0;
+};
+
+using StoreDocumentsPtr = std::unique_ptr<StoreDocuments>;
+
+}  // namespace penstock::formats
