@@ -1,15 +1,24 @@
 #!/usr/bin/env python3
 """Negative controls of tools/tidy.py: each rule finds its planted violation, and lawful code passes all of them.
 
-Each case writes a small project into a temporary folder and runs tidy.py on it as ctest does, by its command line.
+Each case writes a small project into a temporary folder and runs tidy.py on it with the arguments of a command line:
+one in a process of its own, as ctest does, the others in this one.
 """
 
+import contextlib
+import io
 import json
 import subprocess
 import sys
 import tempfile
 import unittest
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
+from unittest.mock import patch
+
+import census
+import tidy as law
 
 TOOLS = Path(__file__).resolve().parent
 HEAD = "// What this file is for, why it exists, and what must stay true of it.\n"
@@ -32,23 +41,26 @@ LAWFUL = {
 }
 
 
-def run(tool: str, files: dict[str, str], *more: str, allow: str = "") -> tuple[int, str]:
+@contextlib.contextmanager
+def written(files: dict[str, str]) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         for name, text in files.items():
             path = Path(folder) / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-        exceptions = Path(folder) / "build" / "allow.txt"
-        exceptions.parent.mkdir()
-        exceptions.write_text(allow, encoding="utf-8")
-        own = ["--allow", str(exceptions)] if tool == "tidy.py" else []
-        command = [sys.executable, str(TOOLS / tool), "--root", folder, *own, *more]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        return done.returncode, done.stdout
+        yield folder
+
+
+def run(tool: ModuleType, *arguments: str) -> tuple[int, str]:
+    said = io.StringIO()
+    argv = patch.object(sys, "argv", [tool.__name__, *arguments])
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(io.StringIO()), argv:
+        return tool.main(), said.getvalue()
 
 
 def tidy(files: dict[str, str], allow: str = "") -> tuple[int, str]:
-    return run("tidy.py", files, allow=allow)
+    with written(files | {"build/allow.txt": allow}) as folder:
+        return run(law, "--root", folder, "--allow", f"{folder}/build/allow.txt")
 
 
 class Tidy(unittest.TestCase):
@@ -66,6 +78,13 @@ class Tidy(unittest.TestCase):
 
     def test_lawful_code_passes(self):
         self.assertEqual(tidy(LAWFUL), (0, ""))
+
+    def test_the_command_tells_of_a_violation_and_fails(self):
+        for more, code in ({}, 0), ({"docs/more.md": "see /" + "home/me/notes\n"}, 1):
+            with written(LAWFUL | more | {"build/allow.txt": ""}) as folder:
+                allow = ["--root", folder, "--allow", f"{folder}/build/allow.txt"]
+                done = subprocess.run([sys.executable, str(TOOLS / "tidy.py"), *allow], capture_output=True, text=True)
+                self.assertEqual((done.returncode, "developer-path" in done.stdout), (code, bool(code)), done.stderr)
 
     def test_an_upward_include_is_found(self):
         self.in_source("layer", '#include "engine/engine.hpp"\n', 2)
@@ -256,7 +275,8 @@ class Tidy(unittest.TestCase):
     def test_the_census_counts_what_is_there(self):
         files = LAWFUL | {"python/penstock/_evidence.py": PYTHON + "from . import cli\nclass Part:\n    pass\n"}
         files["python/penstock/cli/show.py"] = PYTHON + "class Part:\n    pass\n"
-        counts = json.loads(run("census.py", files, "--json")[1])
+        with written(files) as folder:
+            counts = json.loads(run(census, "--root", folder, "--json")[1])
         self.assertEqual((counts["types in python"], counts["names of two types"]), (2, 1))
         self.assertEqual((counts["types in penstock"], counts["imports upward in Python"]), (5, 1))
 

@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
+from law.modules import module_in
 from law.source import CPP, TESTS, Finding, Source, line_of
 
 ROOTS = ("include", "src", "apps", "bindings", "tests", "")
@@ -180,13 +181,13 @@ def imports(name: str, source: Source, known: dict[str, Source]) -> Iterator[tup
     """(line, module) of every import of one of `known`."""
     package = name if source.path.endswith("__init__.py") else name.rpartition(".")[0]
     try:
-        tree = ast.parse(source.text)
+        all_imports = module_in(source.text).imports
     except SyntaxError:
         return  # a rule of files tells of it
-    for node in ast.walk(tree):
+    for node in all_imports:
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names if alias.name in known)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
             base = ".".join(above + ([node.module] if node.module else []))
             for alias in node.names:

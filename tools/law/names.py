@@ -5,11 +5,12 @@ links or imports as one thing: a name stands for one type there, nested types in
 Two types of one name in one file are taken for one idea. Tests and their rigs have names of their own.
 """
 
-import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+
+from law.modules import module_in
 
 TYPE = re.compile(
     r"(?<![\w<,])(?:enum\s+(?:class|struct)|enum|class|struct|union)\s+"
@@ -46,9 +47,8 @@ def library_of(path: str) -> str | None:
 def types_of(path: str, text: str, code: str) -> Iterator[Type]:
     """The types that one file defines. `code` is its C or C++ without comments, and empty for Python."""
     if path.endswith(".py"):
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.ClassDef):
-                yield Type(node.name, path, node.lineno)
+        for one in module_in(text).classes:
+            yield Type(one.name, path, one.line)
     for match in TYPE.finditer(code):
         yield Type(match["name"], path, code.count("\n", 0, match.start("name")) + 1)
 

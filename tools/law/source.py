@@ -43,6 +43,10 @@ class Source:
         return ".sh" if not suffix and self.text.startswith("#!") and "sh" in self.text.split("\n", 1)[0] else suffix
 
     @cached_property
+    def stem(self) -> str:
+        return PurePosixPath(self.path).stem
+
+    @cached_property
     def folder(self) -> str:
         return str(PurePosixPath(self.path).parent)
 

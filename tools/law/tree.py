@@ -1,12 +1,12 @@
 """Rules about the tree: how many files a folder has, what their names share, which nouns and decisions there are."""
 
-import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from law import files, names
+from law.modules import module_in
 from law.source import CODE, TESTS, Finding, Source, line_of
 
 FOLDER_FILES = 20
@@ -94,9 +94,9 @@ def public_types(sources: dict[str, Source]) -> Iterator[tuple[str, str, int]]:
     shown = set(re.findall(r'"([A-Z]\w*)"', face.text)) if face else set()
     for path, source in sources.items():
         if re.fullmatch(r"python/penstock/[\w/]+\.py", path):
-            for node in ast.parse(source.text).body:
-                if isinstance(node, ast.ClassDef) and node.name in shown:
-                    yield node.name, path, node.lineno
+            for one in module_in(source.text).classes:
+                if one.outermost and one.name in shown:
+                    yield one.name, path, one.line
 
 
 def tree_glossary(sources: dict[str, Source]) -> Iterator[Finding]:
