@@ -8,6 +8,7 @@
 
 #include "conformance/device_suite.hpp"
 #include "conformance/pack_reference.hpp"
+#include "support/sanitized.hpp"
 
 namespace penstock::conformance {
 
@@ -28,10 +29,11 @@ class PackSuite : public DeviceSuite {
         stream_->pack(placed);
         std::fill(placed.begin(), placed.end(), Pack{});  // the caller may reuse them after the call
         const auto got = to_host(to.data(), expected.size());
-        const auto differs = std::mismatch(got.begin(), got.end(), expected.begin());
-        ASSERT_TRUE(differs.first == got.end())
-            << what << ": byte " << differs.first - got.begin() << " of " << got.size() << " is "
-            << int{*differs.first} << ", not " << int{*differs.second};
+        if (got != expected) {
+            const auto differs = std::mismatch(got.begin(), got.end(), expected.begin());
+            FAIL() << what << ": byte " << differs.first - got.begin() << " of " << got.size() << " is "
+                   << int{*differs.first} << ", not " << int{*differs.second};
+        }
         ASSERT_EQ(to_host(from.data(), set.source.size()) == set.source, true) << what << ": the source changed";
     }
 
@@ -73,13 +75,16 @@ class PackSuite : public DeviceSuite {
     }
 };
 
+// A sanitizer sees a third of them on each kind of device, and others on each.
 TEST_P(PackSuite, random_packs_are_what_plain_loops_make_of_them) {
-    std::mt19937_64 random(3);
+    const std::string name = GetParam().name;
+    std::mt19937_64 random(test::kSanitized ? std::accumulate(name.begin(), name.end(), 3u) : 3);
+    const int part = test::kSanitized ? 3 : 1;
     for (const std::uint64_t alignment : {1u, 4u, 8u, 16u}) {
         for (const auto& [extent, dimensions, packs] :
              {std::tuple{4u, 6u, 12}, {9u, 4u, 6}, {70u, 2u, 6}, {5000u, 1u, 4}}) {
             each_conversion({.largest_extent = extent, .most_dimensions = dimensions, .alignment = alignment,
-                             .packs = packs},
+                             .packs = (packs + part - 1) / part},
                             [&](const PackTrial& trial) { expect_same(random, trial); });
             if (HasFatalFailure()) return;
         }

@@ -1,0 +1,14 @@
+// Whether a sanitizer watches, for tests of heavy mathematics: it needs each kind of step once, and is ten times as
+// slow. So they have smaller problems there. The same tests with their whole problems are part of every other build;
+// .ci/run has them in its step `host`.
+#pragma once
+
+namespace penstock::test {
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+
+}  // namespace penstock::test
