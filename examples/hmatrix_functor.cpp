@@ -1,10 +1,11 @@
 // An H-matrix of your own kernel, in C++: assembled on the GPU where there is one, on all cores of the host elsewhere,
 // from the same functor. Link the CMake target penstock_hmatrix, then
 //
-//     ./hmatrix_functor yukawa.hmat
+//     ./hmatrix_functor yukawa.hmat 4000
 #include "hmatrix_functor.hpp"
 
 #include <cstdio>
+#include <cstdlib>
 #include <random>
 #include <vector>
 
@@ -23,7 +24,7 @@ static std::vector<hm::Point> points_in_a_box(int count) {
 }
 
 int main(int count, char** arguments) try {
-    const std::vector<hm::Point> points = points_in_a_box(4000);
+    const std::vector<hm::Point> points = points_in_a_box(count > 2 ? std::atoi(arguments[2]) : 4000);
     const double kappa = 2, diagonal = 50;
     const hm::FunctorEntries on_host(Yukawa{&points.data()->x, kappa, diagonal});
     const hm::FunctorOnGpu<Yukawa> on_gpu([&](hm::gpu::Tables& tables) {

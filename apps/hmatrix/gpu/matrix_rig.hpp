@@ -17,12 +17,13 @@
 #include "hmatrix/multiply/host_product.hpp"
 #include "hmatrix/multiply/source/cached_source.hpp"
 #include "hmatrix/multiply/stored_matrix.hpp"
+#include "support/sanitized.hpp"
 
 namespace penstock::hmatrix::test {
 
 class StoredSphere {
   public:
-    static constexpr std::int64_t kTriangles = 1280;
+    static constexpr std::int64_t kTriangles = penstock::test::kSanitized ? 720 : 1280;
 
     explicit StoredSphere(Encoding encoding) : context_(on_host()), workers_(2) {
         const LaplaceProblem problem(sphere(kTriangles));

@@ -7,6 +7,9 @@
 
 namespace penstock::hmatrix {
 
+template class FunctorEntries<LaplaceCollocation>;
+template class FunctorEntries<LaplaceGalerkin>;
+
 static_assert(sizeof(Point) == 3 * sizeof(double), "centroids are read as xyz xyz ...");
 
 LaplaceProblem::LaplaceProblem(const Mesh& mesh)

@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "hmatrix/kernel/entries.hpp"
 #include "hmatrix/kernel/galerkin.hpp"
 #include "hmatrix/kernel/laplace.hpp"
 
@@ -32,5 +33,9 @@ class LaplaceProblem {
     std::vector<Point> centroids_;
     std::vector<double> areas_;
 };
+
+// The integrals are compiled once, with this library, and not by each who fills a matrix with them.
+extern template class FunctorEntries<LaplaceCollocation>;
+extern template class FunctorEntries<LaplaceGalerkin>;
 
 }  // namespace penstock::hmatrix
