@@ -156,15 +156,19 @@ def _anew(name: str, write: bool, context: Context | None, options: Mapping[str,
     return partial(open, name, **options)
 
 
+_PLAIN = re.compile(r"(?:/[^/.\0][^/\0]*)+")  # whole paths without "." and "..", as most are
+
+
 def _place(name: FileName, operation: str) -> str:
     """The whole path: a file stays the same one when the process changes its folder."""
+    if type(name) is str and name.startswith("/") and name.isascii() and _PLAIN.fullmatch(name):
+        return name
     return os.path.abspath(file_name(name, operation))  # noqa: PTH100 - a Path's keeps "..", and takes longer
 
 
 def _reader(name: str, format: str | None, options: Mapping[str, Any]) -> tuple[Format, Container]:
     """The format, and its container of the file."""
-    from penstock.formats import registry
-
+    registry = _parts()[0]
     if is_set(name):
         from penstock.formats.divided.process_files import set_of
 

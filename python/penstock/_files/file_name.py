@@ -39,7 +39,7 @@ def file_name(name: str | bytes | os.PathLike[str], operation: str) -> str:
 
 def is_set(name: str) -> bool:
     """Whether it stands for files of several processes: a run of # in its last part is for their numbers."""
-    return "#" in os.path.basename(name) and not os.path.lexists(name)  # noqa: PTH110, PTH119 - opening is quick
+    return "#" in name and "#" in os.path.basename(name) and not os.path.lexists(name)  # noqa: PTH110, PTH119 - quick
 
 
 def _url(text: str, scheme: str, operation: str) -> Error:

@@ -179,7 +179,7 @@ class DataFile(Group):
             if kind is None:
                 self.close()
         finally:  # an interrupt may come before close() has begun
-            self.abandon()
+            self._file.abandon()
 
 
 def _fitting(layout: Mapping[str, Any], shape: tuple[int, ...]) -> Mapping[str, Any]:

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
+import numpy as np
+
 from penstock import _core
 from penstock._arrays.array import Array, product
 from penstock._arrays.as_number import Unread
@@ -170,12 +172,13 @@ class Dataset(Unread):
         Raises TypeError and ValueError when `out` does not fit, Error when the bytes cannot be had.
         """
         is_plain = stream is None and progress is None and not options
-        if is_plain and out is None:
+        if is_plain and out is not None:
+            if self._small_into(selection, out):
+                return out
+        elif is_plain:
             small = self._small(selection)
             if small is not None:
                 return small
-        if is_plain and _tells_memory(out) and self._small_into(selection, out):
-            return out
         wanted = self._request(selection, out)
         some = self._some(wanted) if is_plain else None
         return self._read(wanted, stream, progress, options) if some is None else some
@@ -213,8 +216,12 @@ class Dataset(Unread):
 
     def _small_into(self, selection: Any, out: Any) -> bool:
         """A small read into an array of NumPy, or one in memory of the GPU that the file is read to; or False."""
+        if type(out) is not np.ndarray and not _tells_memory(out):
+            return False
         reader = self._reader or self._small_reader()
-        if reader is None or self._file.context._open is None or out.dtype != self._plain:
+        if reader is None or self._file.context._open is None:
+            return False
+        if out.dtype is not self._plain and out.dtype != self._plain:
             return False
         found = reader.read_into(selection, out)
         if found is False and self._file.lend(reader):

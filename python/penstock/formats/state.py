@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock import _core
@@ -45,13 +46,12 @@ class FileState:
         self.context = context
         self._source = MetadataSource(opened)
         self._decode, self._external = check_choice(decode), external
-        self._mover = Mover(context, self._source.decode, self.kind.library, self.name)
         self._tally = _core.SmallTally()
         self._was_read = False  # by a small read
-        tally, sums = self._tally, ChunkSums()
         # The record must not hold this: in a circle, neither goes before the collector comes.
-        self._record = Record(lambda: [small.outcome_of(tally), sums.outcome()])
-        self._chunks = ChunkWrites(self._mover, self._source, self._record.add, sums)
+        self._record = Record(partial(small.outcome_of, self._tally))
+        self._made_mover: Mover | None = None
+        self._made_chunks: ChunkWrites | None = None
         self._pending: set[Pending | UnderWay] = set()  # under way; held, so that dropping one does not cancel it
         self._failed_write: BaseException | None = None
 
@@ -61,6 +61,26 @@ class FileState:
         if isinstance(anew, str):
             raise TypeError(f"{self.name} cannot be pickled: {anew}")
         return _opened, (anew,)
+
+    # -- what is made when something needs it: a file that is opened for one row needs none of it
+
+    @property
+    def _mover(self) -> Mover:
+        if self._made_mover is None:
+            with self._source.lock:
+                if self._made_mover is None:
+                    self._made_mover = Mover(self.context, self._source.decode, self.kind.library, self.name)
+        return self._made_mover
+
+    @property
+    def _chunks(self) -> ChunkWrites:
+        if self._made_chunks is None:
+            with self._source.lock:
+                if self._made_chunks is None:
+                    sums = ChunkSums()
+                    self._record.also(sums.outcome)
+                    self._made_chunks = ChunkWrites(self._mover, self._source, self._record.add, sums)
+        return self._made_chunks
 
     # -- what is known of the file
 
@@ -75,7 +95,7 @@ class FileState:
     @property
     def device(self) -> str:
         """Where arrays are read to."""
-        return self._mover.device
+        return self.context._place[0]
 
     def evidence(self) -> Evidence:
         """How all bytes of this file went so far."""
@@ -153,11 +173,12 @@ class FileState:
 
     def small_reader(self, info: DatasetInfo, first: bool) -> _core.SmallReader | None:
         """Of one dataset; None where all its reads are to be transfers. `first`: where its first one is."""
-        device_decodes = self._decode == "gpu" or self._mover.decoder is not None
-        if self.writable or (info.filters and device_decodes):
+        if self.writable:
             return None
         with self._source.data() as source:
-            return small.reader_of(self._mover, source, info, self._tally, first)
+            if info.filters and (self._decode == "gpu" or self._mover.decoder is not None):
+                return None
+            return small.Readers(self.context._raw, self._tally, lambda: self._mover).reader_of(source, info, first)
 
     def lend(self, reader: _core.SmallReader) -> bool:
         """Opens the file for a small reader. False: there is no room for it now."""
@@ -181,7 +202,7 @@ class FileState:
             return None
         with self._source.data() as source:
             part = source.part(wanted.info.name, wanted.selection.box)
-        return None if part is None else small.read_part(self._mover.raw, self._tally, part, wanted)
+        return None if part is None else small.read_part(self.context._raw, self._tally, part, wanted)
 
     def known_rows(self, info: DatasetInfo) -> rows.KnownRows | None:
         """Of one dataset; None where lists of rows are left to transfers."""
@@ -320,10 +341,11 @@ class FileState:
         self._tally.close()
         self._settle(cancel=False)
         with self._source.lock:
-            if self.closed:
+            if self._source.closed:
                 return
             try:
-                self._mover.close()
+                if self._made_mover is not None:
+                    self._made_mover.close()
                 if self._failed_write is not None:
                     raise self._failed_write  # part of the file was never written
                 self._source.publish()
@@ -336,7 +358,8 @@ class FileState:
             self._tally.close()
             self._settle(cancel=True)
             with self._source.lock:
-                self._mover.abandon()
+                if self._made_mover is not None:
+                    self._made_mover.abandon()
                 self._source.close()
 
     def __del__(self) -> None:

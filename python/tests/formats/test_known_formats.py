@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from penstock import gpu, hmatrix
+from penstock import _open, gpu, hmatrix
 from penstock.formats import registry
 
 VALUES = np.arange(32_000, dtype="<f4").reshape(1000, 32)
@@ -54,6 +55,22 @@ TAKES_ELEMENTS: dict[str, Callable[[Path], Any]] = {
     "open for writing": lambda path: ps.open(path, dtype="float32", write=True, device="host"),
     "load": lambda path: ps.load(path, "host", dtype="float32"),
 }
+
+
+NAMES = (
+    *("/a/x.h5", "/x.h5", "/a/.h5", "/a/x.H5", "/a/x", "/", "/a/", "/a/x.h5/", "//a/x.h5", "/a//x.h5", "/a/./x.h5"),
+    *("/a/../x.h5", "/a/.b/x.h5", "/a/..x.h5", "/a/x..h5", "/a.h5/x", "/a/x.h5/.", "/a/ x.h5", "/a/x\n"),
+    *("/a/\u00e9.npy", "a/x.h5", "./x.h5", "x.nc", ".nc", "x.tar.zarr", "/a/http://b/x.h5", "/a/x.safetensors"),
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_is_the_same_by_every_way_to_look_at_it(name: str) -> None:
+    """Most names are known for whole ones, and their suffixes found, in less time than others."""
+    assert _open._place(name, "open") == os.path.abspath(name)  # noqa: PTH100 - a Path's keeps ".."
+    suffix = os.path.splitext(name.rstrip("/"))[1].lower()  # noqa: PTH122 - a Path drops a last "."
+    known = [one for one in registry.FORMATS.values() if suffix in one.suffixes]
+    assert registry.by_suffix(name) is (known[0] if known else None)
 
 
 @pytest.mark.parametrize("how", TAKES_ELEMENTS)

@@ -35,6 +35,19 @@ def test_a_file_that_was_closed_is_gone_at_once(
     assert state() is None
 
 
+@pytest.mark.parametrize("stored", [one for one in DATASETS if not {"x.zarr", "packed", "summed"} & {*one}])
+def test_one_row_is_read_without_what_transfers_need(folder: Path, stored: tuple[str, str | None, str]) -> None:
+    """To make a mover takes longer than the read. The evidence is whole all the same, before and after the end."""
+    file, name, dtype = stored
+    with penstock.open(folder / file, device="host") as opened:
+        np.testing.assert_array_equal(np.asarray(find(opened, name)[3]), values(dtype)[3])
+        told = opened.evidence()
+        assert opened._file._made_mover is None
+    assert opened._file._made_mover is None
+    assert opened.evidence() == told
+    assert told["formats"]["requested_bytes"] == values(dtype)[3].nbytes
+
+
 @pytest.mark.parametrize("stored", [one for one in DATASETS if one[0] in ("x.h5", "c.npy", "x.safetensors")])
 def test_a_file_that_was_replaced_before_its_first_read_is_not_read(
     folder: Path, tmp_path: Path, stored: tuple[str, str | None, str]

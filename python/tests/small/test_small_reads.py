@@ -23,7 +23,7 @@ from penstock._shared import shared_context
 from penstock.formats.described import Described
 from penstock.formats.model import ChunkTable, DatasetInfo, Watch
 from penstock.formats.reading.mover import Mover
-from penstock.formats.reading.small import reader_of
+from penstock.formats.reading.small import Readers
 
 h5py = pytest.importorskip("h5py")
 
@@ -88,9 +88,10 @@ def test_a_chunk_that_is_shorter_than_its_elements_is_no_small_read(tmp_path: Pa
             return Watch(str(name), status.st_dev, status.st_ino)
 
     mover = Mover(shared_context("host"), lambda *_: b"")
-    assert reader_of(mover, Watched("x", {"x": (info, table)}), info, _core.SmallTally()) is None
+    readers = Readers(mover.raw, _core.SmallTally(), lambda: mover)
+    assert readers.reader_of(Watched("x", {"x": (info, table)}), info) is None
     whole = replace(table, bytes=np.array([160, 160]))
-    assert reader_of(mover, Watched("x", {"x": (info, whole)}), info, _core.SmallTally()) is not None
+    assert readers.reader_of(Watched("x", {"x": (info, whole)}), info) is not None
 
 
 @pytest.mark.parametrize("kind", [int, np.int64, np.uint8, np.array])

@@ -69,6 +69,17 @@ TEST(JsonReader, refuses_what_is_no_json) {
 TEST(JsonReader, refuses_a_name_that_is_there_twice) {
     EXPECT_NE(cause(R"({"a":1,"b":{"c":1,"c":2}})").find("twice: c"), std::string::npos);
     EXPECT_NE(cause(R"({"a":1,"\u0061":2})").find("twice: a"), std::string::npos);
+    EXPECT_NE(cause(R"({"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"c":2})").find("twice: c"), std::string::npos);
+}
+
+TEST(JsonReader, keeps_what_stands_between_the_plain_characters_of_a_text) {
+    const Value found = read_json(R"(["plain\tand \u00e9 then\\","","\n","~"])");
+    const List& list = *found.list();
+    EXPECT_EQ(*list[0].text(), "plain\tand \xc3\xa9 then\\");
+    EXPECT_EQ(*list[1].text(), "");
+    EXPECT_EQ(*list[2].text(), "\n");
+    EXPECT_EQ(*list[3].text(), "~");
+    EXPECT_EQ(*read_json("\"a\xc3\xa9z\x7f\"").text(), "a\xc3\xa9z\x7f");
 }
 
 TEST(JsonReader, bounds_its_depth_and_its_values) {

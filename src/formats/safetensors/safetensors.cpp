@@ -172,6 +172,7 @@ void check_ranges(const ByteSource& source, const std::vector<Tensor>& tensors, 
 std::vector<StoredDataset> parse_safetensors(const ByteSource& source) {
     const TensorHeader header = tensor_header(source);
     std::vector<Tensor> tensors;
+    tensors.reserve(header.value.members()->size());
     for (const auto& [name, entry] : *header.value.members()) {
         if (name != "__metadata__") {
             tensors.push_back(tensor_of({source.name(), name}, entry));
@@ -183,11 +184,15 @@ std::vector<StoredDataset> parse_safetensors(const ByteSource& source) {
                              });
         if (!is_text) throw damaged({source.name()}, "__metadata__ is not a mapping from text to text");
     }
-    std::stable_sort(tensors.begin(), tensors.end(), [](const Tensor& one, const Tensor& other) {
+    const auto before = [](const Tensor& one, const Tensor& other) {
         return std::pair(one.first, one.end) < std::pair(other.first, other.end);
-    });
+    };
+    if (!std::is_sorted(tensors.begin(), tensors.end(), before)) {  // as writers leave them
+        std::stable_sort(tensors.begin(), tensors.end(), before);
+    }
     check_ranges(source, tensors, source.size_bytes() - header.data_offset);
     std::vector<StoredDataset> datasets;
+    datasets.reserve(tensors.size());
     for (Tensor& one : tensors) {
         one.dataset.offset_bytes = header.data_offset + one.first;
         datasets.push_back(std::move(one.dataset));

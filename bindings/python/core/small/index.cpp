@@ -78,22 +78,23 @@ nb::object tuple_of(const std::array<std::int64_t, data::kMostDimensions>& numbe
     return nb::steal(tuple);
 }
 
-bool has_shape(nb::handle out, const data::Layout& layout, const Asked& asked) {
-    Py_buffer view;
-    if (PyObject_GetBuffer(out.ptr(), &view, PyBUF_CONTIG) != 0) {
-        PyErr_Clear();
-        return false;
-    }
+HostOut::HostOut(nb::handle out) : there_(PyObject_GetBuffer(out.ptr(), &exported_, PyBUF_CONTIG) == 0) {
+    if (!there_) PyErr_Clear();
+}
+
+HostOut::~HostOut() {
+    if (there_) PyBuffer_Release(&exported_);
+}
+
+bool HostOut::fits(const data::Layout& layout, const Asked& asked) const noexcept {
+    if (!there_ || static_cast<std::uint64_t>(exported_.itemsize) != layout.item_bytes()) return false;
     int left = 0;
-    bool same = static_cast<std::uint64_t>(view.itemsize) == layout.item_bytes();
     for (std::size_t axis = 0; axis < layout.dimensions(); ++axis) {
         if (asked.dropped[axis]) continue;
-        same = same && left < view.ndim && view.shape[left] == asked.box.count[axis];
+        if (left == exported_.ndim || exported_.shape[left] != asked.box.count[axis]) return false;
         ++left;
     }
-    same = same && left == view.ndim;
-    PyBuffer_Release(&view);
-    return same;
+    return left == exported_.ndim;
 }
 
 bool has_device_shape(nb::handle out, const data::Layout& layout, const Asked& asked) {

@@ -23,8 +23,27 @@ bool ask(nb::handle index, const data::Layout& layout, bool backwards, Asked& as
 nb::object tuple_of(const std::array<std::int64_t, data::kMostDimensions>& numbers, const Asked& asked,
                     std::size_t dimensions, bool backwards);
 
-// Whether `out` has the shape of what was asked, in C order: memory of the host, and of a GPU.
-bool has_shape(nb::handle out, const data::Layout& layout, const Asked& asked);
+// Memory of the host that may be written, in C order, while this lives. Requires: the GIL, at both ends.
+class HostOut {
+  public:
+    explicit HostOut(nb::handle out);
+    ~HostOut();
+    HostOut(const HostOut&) = delete;
+    HostOut& operator=(const HostOut&) = delete;
+
+    // Whether there is such memory, and it has the shape of what was asked.
+    bool fits(const data::Layout& layout, const Asked& asked) const noexcept;
+    // Requires: it fits.
+    MemoryView view() const noexcept {
+        return {exported_.buf, static_cast<std::uint64_t>(exported_.len), MemoryKind::system};
+    }
+
+  private:
+    Py_buffer exported_{};
+    bool there_;
+};
+
+// As HostOut::fits, of memory of a GPU.
 bool has_device_shape(nb::handle out, const data::Layout& layout, const Asked& asked);
 
 }  // namespace penstock::python

@@ -107,9 +107,10 @@ class SmallReader {
         Asked asked;
         data::Runs runs;
         if (source_.backwards || !find(index, asked, runs)) return nb::none();
-        if (!(emulated_ ? has_shape(out, layout_, asked) : has_device_shape(out, layout_, asked))) return nb::none();
         try {
             need_own_process(context_);
+            if (emulated_) return read_into_host(asked, runs, out);
+            if (!has_device_shape(out, layout_, asked)) return nb::none();
             const BorrowedMemory borrowed(context_, out, BorrowedMemory::Use::write_into);
             if (borrowed.view().bytes != bytes_of(asked)) return nb::none();
             return told(take(asked, runs.all(), [&] { return borrowed.view(); }));
@@ -124,6 +125,12 @@ class SmallReader {
     static nb::object told(Took took) {
         if (took == Took::nothing) return nb::none();
         return nb::bool_(took == Took::all);
+    }
+
+    nb::object read_into_host(const Asked& asked, const data::Runs& runs, nb::handle out) {
+        const HostOut host(out);
+        if (!host.fits(layout_, asked)) return nb::none();
+        return told(take(asked, runs.all(), [&] { return host.view(); }));
     }
 
     // A small box of a file that is opened for it, and for no more than that. None: a File is needed.
@@ -377,9 +384,9 @@ std::unique_ptr<SmallReader> reader_of(const Context& context, std::shared_ptr<S
     SmallReader::Source source{
         Layout(std::move(described)), swap_bytes,     nb::cast<bool>(stored["backwards"]), std::move(file),
         stored["array_class"],        stored["dtype"]};
-    if (const nb::object find = stored["find_chunk"]; !find.is_none()) {
-        source.chunks = {find, stored["keep_chunk"], stored["pipeline"], nb::cast<std::string>(stored["decoder"]),
-                         nb::cast<std::uint64_t>(stored["chunk_bytes"])};
+    if (const nb::object coded = stored["coded"]; !coded.is_none()) {
+        source.chunks = {coded[0], coded[1], coded[2], nb::cast<std::string>(coded[3]),
+                         nb::cast<std::uint64_t>(coded[4])};
     }
     return std::make_unique<SmallReader>(context, std::move(tally), std::move(source));
 }

@@ -118,11 +118,16 @@ def _merged(parts: list[Outcome]) -> Evidence:
 class Record:
     """Sums over all that was done with a file. What it holds does not grow with the number of reads."""
 
-    def __init__(self, others: Callable[[], Sequence[Outcome | None]] = lambda: ()) -> None:
-        """`others`: sums of reads that were not added; None: there were none."""
+    def __init__(self, *others: Callable[[], Outcome | None]) -> None:
+        """`others`: each the sum of what was not added; None: there was nothing."""
         self._parts: list[Outcome] = []
         self._others = others
         self._lock = Lock()  # of the parts: reads of several threads end at once
+
+    def also(self, other: Callable[[], Outcome | None]) -> None:
+        """One more of the others."""
+        with self._lock:
+            self._others += (other,)
 
     def add(self, outcome: Outcome) -> None:
         with self._lock:
@@ -132,8 +137,9 @@ class Record:
 
     def evidence(self) -> Evidence:
         with self._lock:
-            parts = list(self._parts)
-        return _sum([*parts, *(one for one in self._others() if one is not None)]).evidence
+            parts, others = list(self._parts), self._others
+        sums = [other() for other in others]
+        return _sum([*parts, *(one for one in sums if one is not None)]).evidence
 
 
 def _sum(parts: list[Outcome]) -> Outcome:

@@ -35,37 +35,36 @@ _FEW_CHUNKS = 256  # of a dataset, which its first read may look for: that takes
 _LOOKED_UP = 4096  # chunks of a dataset that are found one by one
 
 
-def reader_of(
-    mover: Mover, container: Container, info: DatasetInfo, tally: _core.SmallTally, first: bool = False
-) -> _core.SmallReader | None:
-    """None where bytes are neither stored as they are read nor decoded by the cores, or only `table` can tell where
-    they are; and for a `first` read, which may be the last, where finding all chunks takes longer than a plan."""
-    if not may_be_native(info):
-        return None
-    watch = container.watch(info.name)
-    if watch is None:
-        return None
-    found = _found(mover, container, info, (watch, first))
-    if found is None:
-        return None
-    chunks, how = found
-    stored = described(info, chunks) | {
-        "array_class": Array,
-        "dtype": info.dtype.native,
-        "backwards": info.order != "C",
-        "find_chunk": how.find,
-        "keep_chunk": how.keep,
-        "pipeline": how.pipeline,
-        "decoder": how.decoder,
-        "chunk_bytes": info.chunk_bytes,
-    }
-    return _core.SmallReader(mover.raw, tally, stored, (*watch, how.changed_ns))
+class Readers(NamedTuple):
+    """What makes the readers of one open file. `mover()`: what decodes chunks and keeps them."""
+
+    raw: _core.Context
+    tally: _core.SmallTally
+    mover: Callable[[], Mover]
+
+    def reader_of(self, container: Container, info: DatasetInfo, first: bool = False) -> _core.SmallReader | None:
+        """None where bytes are neither stored as they are read nor decoded by the cores, or only `table` can tell where
+        they are; and for a `first` read, which may be the last, where finding all chunks takes longer than a plan."""
+        if not may_be_native(info):
+            return None
+        watch = container.watch(info.name)
+        if watch is None:
+            return None
+        found = _found(self.mover, container, info, (watch, first))
+        if found is None:
+            return None
+        chunks, how = found
+        stored = described(info, chunks)
+        stored["array_class"], stored["dtype"], stored["backwards"] = Array, info.dtype.native, info.order != "C"
+        stored["coded"] = None if how is None else (*how.calls, how.pipeline, how.decoder, info.chunk_bytes)
+        return _core.SmallReader(self.raw, self.tally, stored, (*watch, None if how is None else how.changed_ns))
 
 
 def may_be_native(info: DatasetInfo) -> bool:
     """Bytes are the values, and there are elements, in as many dimensions as the native readers know."""
-    stored_as_read = not info.refusal and not info.conversion and not info.dtype.host_only
-    return stored_as_read and 0 < info.ndim <= _MOST_DIMENSIONS and min(info.shape) > 0
+    if info.refusal or info.conversion or info.dtype.host_only:
+        return False
+    return 0 < len(info.shape) <= _MOST_DIMENSIONS and 0 not in info.shape
 
 
 def described(info: DatasetInfo, chunks: np.ndarray | int) -> dict[str, Any]:
@@ -82,39 +81,37 @@ def described(info: DatasetInfo, chunks: np.ndarray | int) -> dict[str, Any]:
 
 
 class _How(NamedTuple):
-    """Where the bytes of chunks come from: from the file, or decoded. `find(number)` gives one that was decoded before,
-    where one that is not yet lies, or None; `keep(number, chunk)` keeps it."""
+    """How chunks are decoded. `calls`: find(number) gives one that was decoded before, where one that is not yet lies,
+    or None; keep(number, chunk) keeps it."""
 
-    find: Callable[[int], Any] | None = None
-    keep: Callable[[int, bytes], None] | None = None
-    pipeline: _core.Pipeline | None = None
-    decoder: str = ""
-    changed_ns: int | None = None  # of the file, which must stay
-
-
-_AS_STORED = _How()
-_Found = tuple[np.ndarray | int, _How] | None
+    calls: tuple[Callable[[int], Any], Callable[[int, bytes], None]]
+    pipeline: _core.Pipeline
+    decoder: str
+    changed_ns: int  # of the file, which must stay
 
 
-def _found(mover: Mover, container: Container, info: DatasetInfo, asked: tuple[Watch, bool]) -> _Found:
+_Found = tuple[np.ndarray | int, _How | None] | None  # without how: chunks are stored as they are read
+
+
+def _found(mover: Callable[[], Mover], container: Container, info: DatasetInfo, asked: tuple[Watch, bool]) -> _Found:
     """Number in the grid and place in the file, a row a chunk, and how they are read."""
     watch, first = asked
     if info.chunk_shape == info.shape and not info.filters:
         offset = container.place(info.name)
         if offset is not None:
-            return offset, _AS_STORED
+            return offset, None
     grid = [-(-extent // chunk) for extent, chunk in zip(info.shape, info.chunk_shape, strict=True)]
     if info.filters and math.prod(grid) <= _LOOKED_UP:
         lookup = container.lookup(info.name)
         if lookup is not None:
-            return _looked_up(mover, info, watch, (lookup, grid))
+            return _looked_up(mover(), info, watch, (lookup, grid))
     if first and math.prod(grid) > _FEW_CHUNKS:
         return None
     table = container.table(info.name, Box((0,) * info.ndim, info.shape))
     if info.filters:
-        return _coded_chunks(mover, info, table, watch)
+        return _coded_chunks(mover(), info, table, watch)
     chunks = plain_chunks(info, table, watch)
-    return None if chunks is None else (chunks, _AS_STORED)
+    return None if chunks is None else (chunks, None)
 
 
 def plain_chunks(info: DatasetInfo, table: ChunkTable, watch: Watch) -> np.ndarray | None:
@@ -205,7 +202,7 @@ def _decoding(
         if place is not None and may_keep(stamp, info.chunk_bytes):
             kept.keep(key_of(file, kind, place), np.frombuffer(chunk, np.uint8))
 
-    return _How(find, keep, pipeline, decoder_name(filters), stamp[4])
+    return _How((find, keep), pipeline, decoder_name(filters), stamp[4])
 
 
 def _cells(info: DatasetInfo, table: ChunkTable) -> np.ndarray | None:

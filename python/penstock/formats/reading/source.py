@@ -31,30 +31,9 @@ class Opened(NamedTuple):
     anew: Callable[[], Any] | str = "it is open for writing"  # how another process opens it, or why none can
 
 
-class _Asked:
-    """While a question is answered. A generator would take longer than most answers."""
-
-    __slots__ = ("_source",)
-
-    def __init__(self, source: MetadataSource) -> None:
-        self._source = source
-
-    def __enter__(self) -> Container:
-        source = self._source
-        source.need_open()  # in a forked child the lock may be that of a thread which is not there
-        source.lock.acquire()
-        if not source.closed:
-            return source._reading
-        source.lock.release()
-        source.need_open()
-        raise AssertionError("it is closed")
-
-    def __exit__(self, *_: object) -> None:
-        self._source.lock.release()
-
-
 class MetadataSource:
-    """The one of an open DataFile. Holds a lock while a question is answered."""
+    """The one of an open DataFile. A question is a block of it, and holds a lock: a generator, or an object for each
+    question, would take longer than most answers."""
 
     def __init__(self, opened: Opened) -> None:
         self._opened = opened
@@ -63,10 +42,20 @@ class MetadataSource:
         self._others: set[str] = set()  # files that elements were written to, which the writer knows nothing of
         self.lock = threading.RLock()
         self.closed = False
+        self.writable = opened.writer is not None  # and not closed
 
-    @property
-    def writable(self) -> bool:
-        return self._opened.writer is not None and not self.closed
+    def __enter__(self) -> Container:
+        if self.closed or os.getpid() != self._process:
+            self.need_open()  # in a forked child the lock may be that of a thread which is not there
+        self.lock.acquire()
+        if not self.closed:
+            return self._reading
+        self.lock.release()
+        self.need_open()
+        raise AssertionError("it is closed")
+
+    def __exit__(self, *_: object) -> None:
+        self.lock.release()
 
     @property
     def _reading(self) -> Container:
@@ -100,12 +89,12 @@ class MetadataSource:
 
     def data(self) -> AbstractContextManager[Container]:
         """The container or writer that tells where bytes are, for reading them."""
-        return _Asked(self)
+        return self
 
     def metadata(self) -> AbstractContextManager[Container]:
         """The same, and after the end of writing the published file."""
         if not (self.closed and self._published and self._opened.reopen is not None):
-            return _Asked(self)
+            return self
         return closing(self._opened.reopen())
 
     @contextmanager
@@ -151,7 +140,7 @@ class MetadataSource:
     def close(self) -> None:
         """What was not published is gone. In a forked child nothing is: it is the parent's."""
         is_writer_here = self.owns_unpublished
-        self.closed = True
+        self.closed, self.writable = True, False
         if self._opened.container is not None:
             self._opened.container.close()
         if self._opened.writer is not None and is_writer_here:

@@ -155,12 +155,15 @@ class FromHeader(ContiguousFile):
 
     def __init__(self, name: str, format: str, found: Header, attributes: Callable[[bytes], Mapping[str, Any]]) -> None:
         """`attributes`: of the file, from its first bytes."""
+        self.name, self.format, self.datasets, self.file_attributes = name, format, {}, {}
         device, inode, self._begin, self._placed = found
-        super().__init__(name, format, {}, identity=Identity(device, inode))
-        self._attributes = attributes
+        self.identity, self._attributes = Identity(device, inode), attributes
 
     def names(self) -> Sequence[str]:
         return tuple(self._placed)
+
+    def described(self, name: str) -> DatasetInfo:
+        return self._find(name)[0]
 
     def _find(self, name: str) -> tuple[DatasetInfo, int]:
         known = self.datasets.get(name)
@@ -168,7 +171,7 @@ class FromHeader(ContiguousFile):
             if name not in self._placed:
                 raise unknown(self.name, name, self._placed)
             type, shape, offset = self._placed[name]
-            known = self.datasets[name] = (DatasetInfo(name, shape, DType.of(type), shape), offset)
+            known = self.datasets[name] = (DatasetInfo.plain(name, shape, DType.of(type)), offset)
         return known
 
     def attributes(self, group: str = "") -> Mapping[str, Any]:
