@@ -98,7 +98,8 @@ struct Range;
 
 // Small reads of one file, made one after the other. `samples` has one of each size.
 struct SmallReads {
-    std::uint64_t operations = 0;
+    std::uint64_t operations = 0;  // calls of the system: of memory that the host reaches, one for those that continue
+                                   // each other
     std::uint64_t bytes = 0;
     double seconds = 0;
     std::vector<SmallRead> samples;

@@ -114,6 +114,9 @@ def read_header(
     format: str, name: Any
 ) -> tuple[int, int, bytes, dict[str, tuple[str, tuple[int, ...], int]]] | None: ...
 
+# Where one of the beginnings stands first; `end`: nowhere before it.
+def find_begin(descriptor: int, begins: Sequence[bytes], starts: Sequence[int], end: int) -> int: ...
+
 # `place`: file, its bytes, offset and bytes of the part; `kind`: class, type, shape and strides of the Array.
 def read_part(
     context: Context,

@@ -17,6 +17,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
+from penstock import _core
 from penstock._error import Error
 from penstock._extras import install
 from penstock._files.descriptor import read_at
@@ -26,7 +27,6 @@ from penstock.formats.model import Format, ReadAt
 from penstock.formats.simple.single import reading
 
 _FIRST_BYTES = 8200  # with the five first places where HDF5 may begin
-_NOWHERE = 1 << 63
 
 
 def _json_end(at: ReadAt) -> int:
@@ -117,6 +117,11 @@ FORMATS: dict[str, Format] = {
 # Those of several datasets, for type checkers: load() gives a dict.
 Several = Literal["hdf5", "netcdf4", "netcdf3", "safetensors", "zarr"]
 _BY_SUFFIX = {suffix: one for one in FORMATS.values() for suffix in one.suffixes}
+# First bytes; where they may be, ascending; and the formats that begin so.
+_SIGNED = [
+    (begins, starts, [one for one in FORMATS.values() if (one.begins, one.starts) == (begins, starts)])
+    for begins, starts in dict.fromkeys((one.begins, one.starts) for one in FORMATS.values() if one.begins)
+]
 BARE = (".bin", ".raw")  # suffixes of what is elements and nothing else; to open such a file needs their type
 TOLD = next(one for one in FORMATS.values() if one.needs_dtype)  # the format of files whose elements a caller tells
 # Formats that open() does not read: their first bytes, and what does.
@@ -191,13 +196,16 @@ def by_content(name: str) -> Format | None:
 
 
 def _by_bytes(name: str, descriptor: int, begin: bytes, file_bytes: int) -> Format | None:
-    @cache
     def at(offset: int, size: int) -> bytes:
         return begin[offset : offset + size] or read_at(descriptor, size, offset)
 
-    starts = {one.name: _start_of(one, at, file_bytes) for one in FORMATS.values()}
-    first = min(starts.values())
-    alike = [FORMATS[one] for one, start in starts.items() if start == first < _NOWHERE]
+    first, alike = file_bytes, []
+    for begins, starts, formats in _SIGNED:
+        start = _core.find_begin(descriptor, begins, starts, first)
+        if start < first:
+            first, alike = start, formats
+    if not alike:  # what only looks like a format comes behind all others
+        alike = [one for one in FORMATS.values() if one.is_begin is not None and one.is_begin(at, file_bytes)]
     named = by_suffix(name)
     return named if named in alike else next(iter(alike), None)
 
@@ -210,14 +218,6 @@ def is_plain(name: str) -> bool:
             return False
     _need_bytes(name, begin)
     return True
-
-
-def _start_of(one: Format, at: ReadAt, file_bytes: int) -> int:
-    """Where the format begins in the file; what only looks like it comes behind all others."""
-    if one.is_begin is not None:
-        return _NOWHERE - 1 if one.is_begin(at, file_bytes) else _NOWHERE
-    starts = [start for start in one.starts if start < file_bytes] if one.begins else []
-    return next((start for start in starts if any(at(start, len(begin)) == begin for begin in one.begins)), _NOWHERE)
 
 
 def content_of(name: str) -> str | None:

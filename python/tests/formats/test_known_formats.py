@@ -57,6 +57,30 @@ TAKES_ELEMENTS: dict[str, Callable[[Path], Any]] = {
 }
 
 
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+
+
+@pytest.mark.parametrize("start", [0, *(512 << power for power in range(12))])
+def test_hdf5_is_found_wherever_it_may_begin(start: int, tmp_path: Path) -> None:
+    (tmp_path / "there").write_bytes(bytes(start) + _HDF5 + bytes(100))
+    assert registry.content_of(str(tmp_path / "there")) == "hdf5"
+    (tmp_path / "beside").write_bytes(bytes(start + 1) + _HDF5 + bytes(100))
+    assert registry.content_of(str(tmp_path / "beside")) is None
+    (tmp_path / "cut").write_bytes(bytes(start) + _HDF5[:7])
+    assert registry.content_of(str(tmp_path / "cut")) is None
+
+
+@pytest.mark.parametrize(("begin", "format"), [(b"\x93NUMPY", "npy"), (b"CDF\x05", "netcdf3"), (b"CDF\x09", "hdf5")])
+def test_what_comes_first_in_a_file_says_its_format(begin: bytes, format: str, tmp_path: Path) -> None:
+    (tmp_path / "both").write_bytes(begin.ljust(512, b"\0") + _HDF5 + bytes(100))
+    assert registry.content_of(str(tmp_path / "both")) == format
+    json = (600).to_bytes(8, "little") + b"{" + bytes(503) + _HDF5
+    (tmp_path / "like").write_bytes(json.ljust(607, b"\0") + b"}")
+    assert registry.content_of(str(tmp_path / "like")) == "hdf5", "what only looks like safetensors comes last"
+    (tmp_path / "like").write_bytes(b"-".join(json.split(_HDF5)).ljust(607, b"\0") + b"}")
+    assert registry.content_of(str(tmp_path / "like")) == "safetensors"
+
+
 NAMES = (
     *("/a/x.h5", "/x.h5", "/a/.h5", "/a/x.H5", "/a/x", "/", "/a/", "/a/x.h5/", "//a/x.h5", "/a//x.h5", "/a/./x.h5"),
     *("/a/../x.h5", "/a/.b/x.h5", "/a/..x.h5", "/a/x..h5", "/a.h5/x", "/a/x.h5/.", "/a/ x.h5", "/a/x\n"),

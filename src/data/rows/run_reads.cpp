@@ -197,7 +197,7 @@ bool read_runs(const File& file, std::span<const FileRun> runs, const RunsInto& 
     std::vector<FileRun> pieces;
     if (std::any_of(runs.begin(), runs.end(), is_long)) runs = pieces = pieces_of(runs);
     into.done.requested_bytes = into.memory.bytes;
-    if (bytes_of(runs) >= kMostHere) return read_on_cores(file, runs, into);
+    if (bytes_of(runs) > kMostHere) return read_on_cores(file, runs, into);
     return RunReads(file, into.memory).read(runs, into.done);
 }
 

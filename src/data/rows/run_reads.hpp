@@ -32,7 +32,7 @@ struct RunsInto {
     unsigned threads = 0;  // the calling one included; 0: one for each CPU of this process
 };
 
-// Bytes that the calling thread reads by itself. From this size on, all cores read.
+// Bytes that the calling thread reads by itself. More are read by all cores.
 inline constexpr std::uint64_t kMostHere = 4 * kMiB;
 
 // Requires: memory that the host reaches, in which the runs end, and which no two runs share. False: a transfer has to

@@ -1,4 +1,4 @@
-// read_header: what the header of a small format says, where its first bytes tell all.
+// read_header: what the header of a small format says, where its first bytes tell all; find_begin: where one begins.
 //
 // A program that opens a file for one row waits for this and for little else. The parsers are those of C and Fortran.
 // What must stay true: where the answer is not None, the parsers of Python give the same. They tell all errors, and
@@ -7,7 +7,10 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cstring>
+#include <span>
 #include <string_view>
 
 #include "formats/json/value.hpp"
@@ -19,6 +22,7 @@ namespace penstock::python {
 namespace {
 
 constexpr std::uint64_t kFirstBytes = 1024;
+constexpr std::size_t kMostBegin = 16;  // of a format
 constexpr std::uint64_t kMostBytes = 64 * kKiB;  // of a header; longer ones take so long that Python may read them
 
 // A header that is longer, or a file that is none: left to Python.
@@ -115,10 +119,42 @@ nb::object read_header(const std::string& format, nb::handle path) {
     return nb::none();
 }
 
+// The bytes there, fewer where the file ends before. Raises OSError of the system.
+std::string_view read_few(int descriptor, std::uint64_t offset, std::span<char> into) {
+    std::size_t there = 0;
+    while (there < into.size()) {
+        const auto at = static_cast<off_t>(offset + there);
+        const ssize_t got = ::pread(descriptor, into.data() + there, into.size() - there, at);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) {
+            PyErr_SetFromErrno(PyExc_OSError);
+            throw nb::python_error();
+        }
+        if (got == 0) break;
+        there += static_cast<std::size_t>(got);
+    }
+    return {into.data(), there};
+}
+
+// The first of the places, which ascend, before `end` where one of the beginnings stands; `end`: there is none.
+// Requires: no beginning is longer than kMostBegin.
+std::uint64_t find_begin(int descriptor, const std::vector<nb::bytes>& begins, const std::vector<std::uint64_t>& starts,
+                         std::uint64_t end) {
+    std::array<char, kMostBegin> room{};
+    for (const std::uint64_t start : starts) {
+        if (start >= end) break;
+        const std::string_view there = read_few(descriptor, start, room);
+        const auto stands = [&](const nb::bytes& one) { return there.starts_with({one.c_str(), one.size()}); };
+        if (std::any_of(begins.begin(), begins.end(), stands)) return start;
+    }
+    return end;
+}
+
 }  // namespace
 
 void bind_header(nb::module_& module) {
     module.def("read_header", &read_header, nb::arg("format"), nb::arg("name").none());
+    module.def("find_begin", &find_begin, nb::arg("descriptor"), nb::arg("begins"), nb::arg("starts"), nb::arg("end"));
 }
 
 }  // namespace penstock::python

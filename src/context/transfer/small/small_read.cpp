@@ -12,6 +12,8 @@ namespace penstock::context {
 namespace {
 
 static_assert(kSmallReadBytes == policy::kInlineBytes);
+// That one call reads of ranges which continue each other: 4 MiB by 64 calls take a tenth longer than by 4.
+constexpr std::uint64_t kTogetherBytes = 1 * kMiB;
 
 // A transfer of its own: close() waits for it, and others see that the context is busy.
 class UnderWay {
@@ -144,6 +146,37 @@ const SmallRead* sample_of(const Submission& submission, const Extent& extent, F
     return &made.samples.back();
 }
 
+// How many ranges, from the first on, continue each other in the file and in memory: one call brings them all.
+std::size_t continued(std::span<const Range> ranges) {
+    std::size_t count = 1;
+    for (std::uint64_t bytes = ranges[0].bytes; count < ranges.size(); ++count) {
+        const Range &last = ranges[count - 1], &next = ranges[count];
+        if (next.offset_bytes != last.offset_bytes + last.bytes) break;
+        if (next.memory != static_cast<std::byte*>(last.memory) + last.bytes) break;
+        bytes += next.bytes;
+        if (bytes > kTogetherBytes) break;
+    }
+    return count;
+}
+
+// Whether each of the ranges is a small read: `whole` is then all of them. `made` gets their samples.
+bool planned(const Submission& submission, std::span<const Range> ranges, SmallReads& made,
+             std::pair<Extent*, FirstTouch> whole) {
+    const MemoryView memory{whole.first->memory, whole.first->bytes, submission.kind};
+    Extent extent = *whole.first;
+    std::uint64_t bytes = 0;
+    for (const Range& range : ranges) {
+        extent.offset_bytes = range.offset_bytes;
+        extent.memory = range.memory;
+        extent.bytes = range.bytes;
+        if (!holds(memory, range) || !may_be_small(submission, extent)) return false;
+        if (sample_of(submission, extent, whole.second, made) == nullptr) return false;
+        bytes += range.bytes;
+    }
+    *whole.first = {extent.file, ranges.front().offset_bytes, ranges.front().memory, bytes};
+    return true;
+}
+
 }  // namespace
 
 std::optional<SmallReads> small_reads(const Submission& submission, const std::shared_ptr<OpenFile>& file,
@@ -151,24 +184,23 @@ std::optional<SmallReads> small_reads(const Submission& submission, const std::s
     ContextState& context = submission.context;
     context.check_process();
     const std::shared_ptr<Memory> ours = context.memory_at(memory.data);  // kept until the bytes are there
-    Extent extent{file, 0, memory.data, memory.bytes};
-    if (ours && !inside(*ours, extent)) return std::nullopt;
+    const Extent all{file, 0, memory.data, memory.bytes};
+    if (ours && !inside(*ours, all)) return std::nullopt;
     const FirstTouch touch = ours ? ours->first_touch() : FirstTouch::none;
     const UnderWay under_way(context, *file);
     SmallReads made;
-    for (const Range& range : ranges) {
-        extent.offset_bytes = range.offset_bytes;
-        extent.memory = range.memory;
-        extent.bytes = range.bytes;
-        if (!holds(memory, range) || !may_be_small(submission, extent)) return std::nullopt;
-        if (!sample_of(submission, extent, touch, made) || !moved(submission, extent)) return std::nullopt;
+    for (std::span<const Range> left = ranges; !left.empty();) {
+        const std::span<const Range> some = left.first(submission.to_host() ? continued(left) : 1);
+        Extent extent = all;
+        if (!planned(submission, some, made, {&extent, touch}) || !moved(submission, extent)) return std::nullopt;
         file->bytes_read += extent.bytes;
         made.bytes += extent.bytes;
         ++made.operations;
+        left = left.subspan(some.size());
     }
     made.seconds = seconds_since(submission.started);
     for (SmallRead& sample : made.samples) {
-        sample.seconds = made.seconds / static_cast<double>(made.operations);
+        sample.seconds = made.seconds / static_cast<double>(ranges.size());
         sample.pinned_peak_bytes = context.engine.pinned_peak_bytes();
     }
     return made;

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <thread>
 
@@ -135,6 +136,48 @@ TEST_F(SmallReadTest, many_bring_the_bytes_and_evidence_of_one_each) {
             EXPECT_EQ(told(sample.evidence()), told(one->evidence()));
         }
     }
+}
+
+TEST_F(SmallReadTest, many_that_continue_each_other_are_one_call) {
+    const Context context = make();
+    const File file = context.open(directory_.file("data"));
+    const Buffer buffer = context.allocate(kFileBytes, MemoryKind::system);
+    auto* const data = static_cast<unsigned char*>(buffer.data());
+    const auto calls = [&](std::uint64_t in_file, std::uint64_t in_memory) {
+        std::vector<Range> ranges;
+        for (std::uint64_t at = 0; at < 3; ++at) {
+            ranges.push_back({nullptr, 1000 + at * in_file, data + at * in_memory, 1000});
+        }
+        std::memset(data, 0, 3 * in_memory);
+        const int before = system_.reads;
+        const auto made = file.try_small_reads(buffer.view(), ranges);
+        EXPECT_EQ(made->operations, static_cast<std::uint64_t>(system_.reads - before));
+        EXPECT_EQ(made->bytes, 3000u);
+        for (const Range& range : ranges) {
+            const auto* held = static_cast<const unsigned char*>(range.memory);
+            EXPECT_EQ(std::vector<unsigned char>(held, held + range.bytes), stamped(range.bytes, range.offset_bytes));
+        }
+        return made->operations;
+    };
+    EXPECT_EQ(calls(1000, 1000), 1u);
+    EXPECT_EQ(calls(1000, 1001), 3u) << "they lie apart in memory";
+    EXPECT_EQ(calls(1001, 1000), 3u) << "they lie apart in the file";
+}
+
+TEST_F(SmallReadTest, many_are_one_call_for_each_mib) {
+    constexpr std::uint64_t kLarge = 20 * kSmallReadBytes;
+    write_file(directory_.file("large"), stamped(kLarge));
+    const Context context = make();
+    const Buffer buffer = context.allocate(kLarge, MemoryKind::system);
+    auto* const data = static_cast<unsigned char*>(buffer.data());
+    std::vector<Range> ranges;
+    for (std::uint64_t at = 0; at < kLarge; at += kSmallReadBytes) {
+        ranges.push_back({nullptr, at, data + at, kSmallReadBytes});
+    }
+    const auto made = context.open(directory_.file("large")).try_small_reads(buffer.view(), ranges);
+    EXPECT_EQ(made->operations, 2u);
+    EXPECT_EQ(made->samples.size(), 1u) << "each is a small read";
+    EXPECT_EQ(std::vector<unsigned char>(data, data + kLarge), stamped(kLarge));
 }
 
 TEST_F(SmallReadTest, many_are_left_to_a_transfer_where_one_would_be) {
