@@ -88,7 +88,7 @@ Buffer Context::allocate(std::uint64_t bytes, MemoryKind kind, FirstTouch touch)
     Buffer buffer;
     buffer.state_ = std::make_shared<context::BufferState>();
     buffer.state_->context = state_;
-    state_->device->enter_thread();
+    const DeviceScope current(*state_->device);
     buffer.state_->memory = std::make_shared<context::Memory>(state_->device, kind, bytes, touch);
     state_->remember(buffer.state_->memory);
     void* data = buffer.data();

@@ -111,7 +111,7 @@ bool InlineLanes::read_small(int fd, std::uint64_t offset_bytes, std::span<std::
     std::unique_ptr<Lane> lane;
     bool all = false;
     try {
-        device_.enter_thread();
+        const DeviceScope current(device_);
         lane = borrow();
         const ssize_t got = system_.pread(fd, lane->slot, device_memory.size(), offset_bytes);
         all = got == static_cast<ssize_t>(device_memory.size());
@@ -130,7 +130,7 @@ void InlineLanes::run(TransferState& transfer) {
     std::unique_ptr<Lane> lane;
     std::uint64_t position = 0;
     try {
-        device_.enter_thread();
+        const DeviceScope current(device_);
         lane = borrow();
         for (const PlanPiece& piece : transfer.plan().steps.front().pieces) {
             position = transfer.request().ranges[piece.range].position + piece.offset_bytes;

@@ -152,7 +152,7 @@ void Copies::by_streams(CopyReport& report) {
 }
 
 CopyReport Copies::run() {
-    context_.device().enter_thread();
+    const DeviceScope current(context_.device());
     prepare();
     CopyReport report;
     if (options_.threads)

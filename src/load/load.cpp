@@ -159,7 +159,7 @@ std::uint64_t memory_needed(const LoadOptions& options, std::uint64_t span_bytes
 LoadReport run_load(const Context& context, std::span<const File> files, const MemoryView& memory,
                     const LoadOptions& options) {
     check_options(options);
-    context.device().enter_thread();
+    const DeviceScope current(context.device());
     LoadRun run(context, options);
     std::unique_ptr<PlainStaging> staging;
     const bool far = memory.kind == MemoryKind::device || memory.kind == MemoryKind::managed;

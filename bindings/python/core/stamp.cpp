@@ -24,7 +24,7 @@ void run_on_stream(const Context& context, Work work) {
     std::unique_ptr<Event> event;
     {
         const GilReleased release;
-        context.device().enter_thread();
+        const DeviceScope current(context.device());
         stream = context.device().make_stream();
         event = context.device().make_event();
         work(*stream);
@@ -68,7 +68,7 @@ nb::tuple verify(const Context& context, nb::handle memory, nb::handle file_offs
     StampCheck check;
     {
         const GilReleased release;
-        context.device().enter_thread();
+        const DeviceScope current(context.device());
         check = context.device().make_stream()->verify_stamp(source.view().data, source.view().bytes, offset, mixed);
     }
     return nb::make_tuple(check.bad_bytes, check.first_bad_offset);

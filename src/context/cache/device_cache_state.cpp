@@ -125,7 +125,7 @@ DeviceCacheState::DeviceCacheState(const Context& owner, ContextState& context, 
         }
         sets.emplace_back(std::move(handles), array.stripe_bytes);
     }
-    context_.device->enter_thread();
+    const DeviceScope current(*context_.device);
     cache_ = std::make_unique<ondevice::FileCache>(*context_.device, sets, cache_options(options, context_.system));
 }
 
@@ -154,7 +154,7 @@ void DeviceCacheState::close() {
     const std::scoped_lock entry(entry_);
     const std::unique_lock lock(closing_);
     if (cache_ == nullptr) return;
-    context_.device->enter_thread();
+    const DeviceScope current(*context_.device);
     if (writable_) check(CacheRequest{"flush"}, cache_->flush());
     cache_.reset();
 }

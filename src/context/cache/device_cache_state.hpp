@@ -49,7 +49,7 @@ class DeviceCacheState {
         context_.check_process();
         const std::shared_lock lock = entered();
         need_open(request);
-        context_.device->enter_thread();
+        const DeviceScope current(*context_.device);
         return use(*cache_);
     }
 

@@ -36,7 +36,7 @@ class DeviceCallsState {
     DeviceCallsState(const Context& owner, const DeviceCallsOptions& options)
         : owner_(owner), context_(ContextState::of(owner)) {
         context_.check_process();
-        context_.device->enter_thread();
+        const DeviceScope current(*context_.device);
         open_ = std::make_unique<Opened>(*context_.device, options, service_options(options, context_.system));
     }
     ~DeviceCallsState() {
@@ -80,7 +80,7 @@ class DeviceCallsState {
     void close() {
         const std::scoped_lock one(ending_);
         if (open_ == nullptr) return;
-        context_.device->enter_thread();
+        const DeviceScope current(*context_.device);
         open_->service.end();
         const std::unique_lock lock(closing_);
         errors_ = open_->service.failed();

@@ -56,7 +56,7 @@ SurveyItem link_item(const SurveyGpus& gpus) {
     }
     try {
         const auto device = make_cuda_device(gpus.found.front().index);
-        device->enter_thread();
+        const DeviceScope current(*device);
         const ScopedMemory host(*device, MemoryKind::pinned);
         const ScopedMemory memory(*device, MemoryKind::device);
         const auto stream = device->make_stream();

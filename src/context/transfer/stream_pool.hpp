@@ -18,7 +18,7 @@ class StreamPool {
 
     // Lets `work` queue on a stream that no other thread uses, and waits for it. Where `work` throws, that stream ends.
     void run(const std::function<void(Stream&)>& work) {
-        device_.enter_thread();
+        const DeviceScope current(device_);
         std::unique_ptr<Stream> stream = take();
         if (!stream) stream = device_.make_stream();
         work(*stream);

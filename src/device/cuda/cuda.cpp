@@ -47,18 +47,27 @@ struct AllocationRange {
 
 using PointerAttribute = CUresult (*)(void*, CUpointer_attribute, CUdeviceptr);
 
-PointerAttribute find_pointer_attribute() noexcept {
+// A function of the driver, of which no library is linked; `since` is the version of its interface that added it.
+template <typename Function>
+Function find_driver_function(const char* name, [[maybe_unused]] unsigned since) noexcept {
     void* function = nullptr;
     cudaDriverEntryPointQueryResult found{};
 #if CUDART_VERSION >= 12050
-    constexpr unsigned kSince = 4000;  // the version of the interface that added the call
-    const cudaError_t code =
-        cudaGetDriverEntryPointByVersion("cuPointerGetAttribute", &function, kSince, cudaEnableDefault, &found);
+    const cudaError_t code = cudaGetDriverEntryPointByVersion(name, &function, since, cudaEnableDefault, &found);
 #else
-    const cudaError_t code = cudaGetDriverEntryPoint("cuPointerGetAttribute", &function, cudaEnableDefault, &found);
+    const cudaError_t code = cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &found);
 #endif
     if (!cuda_worked(code) || found != cudaDriverEntryPointSuccess) return nullptr;
-    return reinterpret_cast<PointerAttribute>(function);
+    return reinterpret_cast<Function>(function);
+}
+
+// Whether this process has a context on a GPU. To make one takes hundreds of MB of its memory.
+bool is_used(int index) noexcept {
+    using State = CUresult (*)(CUdevice, unsigned*, int*);
+    static const auto ask = find_driver_function<State>("cuDevicePrimaryCtxGetState", 7000);
+    unsigned flags = 0;
+    int active = 0;
+    return ask != nullptr && ask(index, &flags, &active) == CUDA_SUCCESS && active != 0;
 }
 
 AllocationRange extent_of(PointerAttribute ask, const void* memory) noexcept {
@@ -80,7 +89,7 @@ class CudaDevice final : public Device {
         facts_.kernels_reach_pinned = attribute(cudaDevAttrCanUseHostPointerForRegisteredMem, index) != 0;
         registers_ = attribute(cudaDevAttrHostRegisterSupported, index) != 0;
         registers_read_only_ = attribute(cudaDevAttrHostRegisterReadOnlySupported, index) != 0;
-        pointer_attribute_ = find_pointer_attribute();
+        pointer_attribute_ = find_driver_function<PointerAttribute>("cuPointerGetAttribute", 4000);
     }
 
     const std::string& name() const noexcept override { return name_; }
@@ -88,11 +97,19 @@ class CudaDevice final : public Device {
     void* allocate(MemoryKind kind, std::uint64_t bytes) override;
     void release(MemoryKind kind, void* memory) noexcept override;
     bool register_host(void* memory, std::uint64_t bytes, bool read_only, std::string& why) override;
-    void unregister_host(void* memory) noexcept override { cuda_worked(cudaHostUnregister(memory)); }
+    void unregister_host(void* memory) noexcept override {
+        const ScopedCudaDevice scope(facts_.index, std::nothrow);
+        cuda_worked(cudaHostUnregister(memory));
+    }
     PointerInfo pointer_info(const void* memory) override;
     std::unique_ptr<Stream> make_stream() override { return std::make_unique<CudaStream>(facts_); }
     std::unique_ptr<Event> make_event() override { return std::make_unique<CudaEvent>(facts_.index); }
-    void enter_thread() override { cuda_check(cudaSetDevice(facts_.index), "cudaSetDevice"); }
+    int enter_thread() override {
+        int before = 0;
+        cuda_check(make_current(facts_.index, before), "cudaSetDevice");
+        return before;
+    }
+    void leave_thread(int before) noexcept override { make_current_again(before, facts_.index); }
     void synchronize_native(std::uintptr_t stream) override {
         const ScopedCudaDevice scope(facts_.index);
         cuda_check(cudaStreamSynchronize(reinterpret_cast<cudaStream_t>(stream)), "cudaStreamSynchronize");
@@ -205,6 +222,7 @@ void CudaDevice::release(MemoryKind kind, void* memory) noexcept {
             moved_.erase(at);
         }
     }
+    const ScopedCudaDevice scope(facts_.index, std::nothrow);
     release_unaligned(kind, memory);
 }
 
@@ -228,6 +246,7 @@ bool CudaDevice::register_host(void* memory, std::uint64_t bytes, bool read_only
 }
 
 PointerInfo CudaDevice::pointer_info(const void* memory) {
+    const ScopedCudaDevice scope(facts_.index, std::nothrow);
     cudaPointerAttributes attributes{};
     if (!cuda_worked(cudaPointerGetAttributes(&attributes, memory))) return {};
     if (attributes.type == cudaMemoryTypeUnregistered) return {};
@@ -244,6 +263,15 @@ PointerInfo CudaDevice::pointer_info(const void* memory) {
 }
 
 }  // namespace
+
+cudaError_t make_current(int index, int& before) noexcept {
+    const cudaError_t code = cudaGetDevice(&before);
+    return code != cudaSuccess || before == index ? code : cudaSetDevice(index);
+}
+
+void make_current_again(int before, int index) noexcept {
+    if (before != index && is_used(before)) cuda_worked(cudaSetDevice(before));
+}
 }  // namespace device
 
 bool built_with_cuda() noexcept { return true; }

@@ -4,6 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <new>
 #include <string>
 
 #include "penstock/error.hpp"
@@ -37,24 +38,26 @@ inline bool cuda_worked(cudaError_t code) noexcept {
     return false;
 }
 
+// Makes a device current for the thread; `before` gets the one that was.
+cudaError_t make_current(int index, int& before) noexcept;
+// Makes `before` current again, where the process uses it: cudaSetDevice makes a context, which takes memory there.
+void make_current_again(int before, int index) noexcept;
+
 // Makes a device current for a scope, and then restores the device of the caller's thread.
 class ScopedCudaDevice {
   public:
-    explicit ScopedCudaDevice(int index) {
-        cuda_check(cudaGetDevice(&before_), "cudaGetDevice");
-        if (before_ == index) return;
-        cuda_check(cudaSetDevice(index), "cudaSetDevice");
-        changed_ = true;
+    explicit ScopedCudaDevice(int index) : index_(index) { cuda_check(make_current(index, before_), "cudaSetDevice"); }
+    // For destructors, which go on where it fails.
+    ScopedCudaDevice(int index, std::nothrow_t) noexcept : index_(index) {
+        if (!cuda_worked(make_current(index, before_))) before_ = index;
     }
-    ~ScopedCudaDevice() {
-        if (changed_) cuda_worked(cudaSetDevice(before_));
-    }
+    ~ScopedCudaDevice() { make_current_again(before_, index_); }
     ScopedCudaDevice(const ScopedCudaDevice&) = delete;
     ScopedCudaDevice& operator=(const ScopedCudaDevice&) = delete;
 
   private:
+    int index_;
     int before_ = 0;
-    bool changed_ = false;
 };
 
 }  // namespace penstock::device

@@ -20,12 +20,16 @@ struct CudaFreeHost {
 class CudaEvent final : public Event {
   public:
     explicit CudaEvent(int device_index, unsigned flags = cudaEventDisableTiming | cudaEventBlockingSync);
-    ~CudaEvent() override { cuda_worked(cudaEventDestroy(event_)); }
+    ~CudaEvent() override {
+        const ScopedCudaDevice scope(index_, std::nothrow);
+        cuda_worked(cudaEventDestroy(event_));
+    }
     bool done() override;
     bool wait(Deadline deadline) override;
     cudaEvent_t native() const noexcept { return event_; }
 
   private:
+    int index_;
     cudaEvent_t event_ = nullptr;
 };
 

@@ -24,8 +24,8 @@ CudaEvent& as_cuda(Event& event) {
 
 }  // namespace
 
-CudaEvent::CudaEvent(int device_index, unsigned flags) {
-    const ScopedCudaDevice scope(device_index);
+CudaEvent::CudaEvent(int device_index, unsigned flags) : index_(device_index) {
+    const ScopedCudaDevice scope(index_);
     cuda_check(cudaEventCreateWithFlags(&event_, flags), "cudaEventCreateWithFlags");
 }
 
@@ -40,6 +40,7 @@ bool CudaEvent::done() {
 }
 
 bool CudaEvent::wait(Deadline deadline) {
+    const ScopedCudaDevice scope(index_);
     const auto spin_end = std::min(Clock::now() + kSpin, deadline.when());
     do {
         if (done()) return true;
@@ -80,6 +81,7 @@ CudaStream::CudaStream(const CudaFacts& facts) : facts_(facts) {
 }
 
 CudaStream::~CudaStream() {
+    const ScopedCudaDevice scope(facts_.index, std::nothrow);
     cuda_worked(cudaStreamSynchronize(stream_));
     cuda_worked(cudaStreamDestroy(stream_));
 }

@@ -50,7 +50,8 @@ class Registrar final : public Device {
     PointerInfo pointer_info(const void*) override { return {}; }
     std::unique_ptr<Stream> make_stream() override { return nullptr; }
     std::unique_ptr<Event> make_event() override { return nullptr; }
-    void enter_thread() override {}
+    int enter_thread() override { return 0; }
+    void leave_thread(int) noexcept override {}
 
     std::size_t held() {
         const std::lock_guard lock(mutex_);
