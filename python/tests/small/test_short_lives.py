@@ -48,6 +48,25 @@ def test_one_row_is_read_without_what_transfers_need(folder: Path, stored: tuple
     assert told["formats"]["requested_bytes"] == values(dtype)[3].nbytes
 
 
+def test_hdf5_keeps_nothing_of_a_file_that_was_closed(folder: Path, tmp_path: Path) -> None:
+    """Also what an exception, or a caller, still holds of it; so it may be written at once."""
+    from h5py import h5f
+
+    place = tmp_path / "x.h5"
+    place.write_bytes((folder / "x.h5").read_bytes())
+    before = h5f.get_obj_count(h5f.OBJ_ALL, h5f.OBJ_ALL)
+    with penstock.open(place, device="host") as opened:
+        opened["contiguous"][3]
+        container = opened._file._source._opened.container
+        held = [container.stored("chunked").dataset, container._file]
+        assert all(one.valid for one in held)
+        assert h5f.get_obj_count(h5f.OBJ_ALL, h5f.OBJ_ALL) > before
+    assert not any(one.valid for one in held)
+    assert h5f.get_obj_count(h5f.OBJ_ALL, h5f.OBJ_ALL) == before
+    with penstock.open(place, device="host", write=True) as opened:
+        opened["contiguous"][3] = np.zeros((6, 10))
+
+
 @pytest.mark.parametrize("stored", [one for one in DATASETS if one[0] in ("x.h5", "c.npy", "x.safetensors")])
 def test_a_file_that_was_replaced_before_its_first_read_is_not_read(
     folder: Path, tmp_path: Path, stored: tuple[str, str | None, str]

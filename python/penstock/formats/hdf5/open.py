@@ -83,12 +83,12 @@ def open_file(name: str) -> h5f.FileID:
 
 def close_file(file: h5f.FileID) -> None:
     """Closes the file and all that was opened by it: HDF5 keeps a file open for as long as one of its datasets is, and
-    an exception may hold one for long."""
+    an exception may hold one for long. close() of h5py would look at every object of the process afterwards."""
     for one in h5f.get_obj_ids(file, _OBJECTS) if h5f.get_obj_count(file, _OBJECTS) else ():
         while one.valid:
             h5i.dec_ref(one)
     with suppress(OSError, RuntimeError):  # what a close tells is of writes, and the file was only read
-        file.close()
+        h5i.dec_ref(file)
 
 
 _DAMAGE = (OSError, RuntimeError, ValueError, TypeError, OverflowError, UnicodeError)
