@@ -341,7 +341,7 @@ def wrong_texts(mutations: list[Mutation], tree: Path) -> int:
 
 def compiled(packages: Path) -> list[Path]:
     """The compiled files of the packages in a folder: their modules, and libpenstock."""
-    folders = ("penstock", "penstock/flow", "penstock/hmatrix", "penstock_bench")
+    folders = ("penstock", "penstock/flow", "penstock/hmatrix", "penstock/nbody", "penstock_bench")
     places = (*(f"{folder}/_*.so" for folder in folders), "penstock/lib/libpenstock.so.0")
     return sorted(path for place in places for path in packages.glob(place))
 

@@ -31,6 +31,8 @@ class Cluster {
     Cluster(const Context& context, const ClusterOptions& options);
 
     std::int64_t bodies() const noexcept { return all_.count; }
+    const Bodies& arrays() const noexcept { return all_; }
+    const std::uint64_t* ids() const noexcept { return ids_; }
     double time() const noexcept { return static_cast<double>(tick_) * kTick; }
     // By so many of the longest steps, at the end of which all bodies are at the same time.
     void advance(std::int64_t longest_steps);

@@ -80,7 +80,7 @@ LAYERS_OF_PYTHON = {
         "penstock.history.*", "penstock.restart", "penstock.restart.*", "penstock.snapshot", "penstock.snapshot.*",
         "penstock.torch", "penstock.xarray", "penstock.xarray.*", "penstock.zarr_store",
     ],
-    "flow": ["penstock.flow", "penstock.flow.*"],
+    "flow": ["penstock.flow", "penstock.flow.*", "penstock.nbody", "penstock.nbody.*"],
     "hmatrix": ["penstock.hmatrix", "penstock.hmatrix.*"],
     "face": ["penstock"],
     "calibration": ["penstock.calibration", "penstock.calibration.*"],

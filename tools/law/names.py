@@ -24,6 +24,7 @@ LIBRARIES = {  # folder: the library its types belong to
     "bindings/": "bindings",
     "apps/flow/": "flow",
     "apps/hmatrix/": "hmatrix",
+    "apps/nbody/": "nbody",
     "apps/preload/": "preload",
     "python/penstock/": "python",
     "python/penstock_bench/": "python_bench",

@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-WITHOUT = "import sys; sys.modules |= dict.fromkeys(('penstock.flow._flow', 'penstock.hmatrix._hmatrix'));"
+LEFT_OUT = ("penstock.flow._flow", "penstock.hmatrix._hmatrix", "penstock.nbody._nbody")
+WITHOUT = f"import sys; sys.modules |= dict.fromkeys({LEFT_OUT});"
 ADVICE = "it was built to measure this machine only; run make build in the source tree, or pip install . there"
 
 
@@ -15,7 +16,7 @@ def without(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", WITHOUT + code], capture_output=True, text=True, timeout=120)
 
 
-@pytest.mark.parametrize("name", ["flow", "hmatrix"])
+@pytest.mark.parametrize("name", ["flow", "hmatrix", "nbody"])
 def test_an_import_says_what_to_do(name: str) -> None:
     done = without(f"import penstock.{name}")
     last = done.stderr.splitlines()[-1]

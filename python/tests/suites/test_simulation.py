@@ -16,7 +16,7 @@ from penstock import Context, Error
 from penstock.calibration.workspace import Workspace
 from penstock_bench.engine import definition
 from penstock_bench.runs import definitions, session, stored, suites
-from penstock_bench.suites.simulation import judge, measure, model, ways
+from penstock_bench.suites.simulation import cluster, judge, measure, model, particles, ways
 
 Rows = list[dict[str, Any]]
 SMALL = {"steps": 4, "mean_steps": 2, "step_ms": 1}
@@ -37,12 +37,16 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
 def test_every_way_is_measured_or_missing_with_its_cause(rows: Rows) -> None:
     found = {row["name"]: row for row in rows if row["kind"] == "simulation"}
     absent = {row["name"]: row["cause"] for row in rows if row["kind"] == "missing"}
-    assert {*found, *absent} == {*ways.WAYS, measure.ENGINE} and not found.keys() & absent.keys()
+    others = {*cluster.WAYS, *particles.WAYS}
+    assert {*found, *absent} == {*ways.WAYS, measure.ENGINE} | others and not found.keys() & absent.keys()
+    assert {cluster.NOTHING, cluster.SNAPSHOT, cluster.RESTART, particles.PLAIN, particles.SNAPSHOT} <= found.keys()
     assert all("is not installed" in cause for cause in absent.values())
     assert {ways.NOTHING, ways.BLOCKING, ways.NETCDF4, ways.CLASSIC, measure.ENGINE} <= found.keys()
     step_bytes = found[ways.CLASSIC]["step_bytes"]
     assert abs(step_bytes / (1 << 20) - 1) < 0.1
     for name, row in found.items():
+        if name in others:
+            continue
         assert row["bytes"] == (0 if name == ways.NOTHING else 4 * step_bytes), name
         if name != measure.ENGINE:
             assert row["seconds"] * 1e3 > 4 * row["compute_ms"] * 0.5 and row["stall_ms"] >= 0
@@ -52,8 +56,9 @@ def test_promises_tables_and_the_figure(rows: Rows) -> None:
     kind = suites.SUITES["simulation"]
     checks = kind.judge(rows) if kind.judge else []
     assert len(checks) >= 8 and all(one.passed is None for one in checks), "they are promised for a GPU"
-    (table,) = kind.table(rows, "simulation")
-    assert table.row_count == len({row["name"] for row in rows if row["kind"] == "simulation"})
+    tables = kind.table(rows, "simulation")
+    assert len(tables) == 3
+    assert sum(table.row_count for table in tables) == len({r["name"] for r in rows if r["kind"] == "simulation"})
     assert suites.figures(rows).keys() == {"simulation-step"}
     (said,) = kind.says(rows) if kind.says else []
     assert "without output" in said.text and said.rows
@@ -105,3 +110,75 @@ def test_boxes_write_what_is_asked() -> None:
         nx, ny, nz = model.cells_for(wanted, 4)
         assert abs(nx * ny * nz * 4 * 15 / wanted - 1) < 0.05
     assert model.cells_for(500 << 20, 4)[2] == 128
+
+
+def test_the_cluster_and_its_bodies_are_measured(rows: Rows) -> None:
+    found = {row["name"]: row for row in rows if row["kind"] == "simulation" and row["name"] in cluster.WAYS}
+    bodies = found[cluster.NOTHING]["bodies"]
+    assert bodies >= cluster.FEWEST and found[cluster.NOTHING]["bytes"] == 0
+    assert found[cluster.SNAPSHOT]["bytes"] == 4 * bodies * 8 * (3 + 3 + 1 + 1)
+    assert found[cluster.RESTART]["bytes"] == 4 * bodies * 8 * (3 * 4 + 1 + 2 + 1)
+    for row in found.values():
+        assert row["compute_ms"] > 0 and row["seconds"] * 1e3 > row["steps"] * row["compute_ms"] * 0.5
+
+
+@pytest.mark.parametrize("way", [cluster.SAVED, cluster.SNAPSHOT, cluster.RESTART])
+def test_a_file_of_the_cluster_that_differs_ends_the_run(
+    tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Context("host") as context, Workspace(context, tmp_path, 1 << 20, files=1) as place:
+        case = cluster.made(lone_run(context, place, "simulation", **SMALL))
+        assert cluster.measure(case, way)["bytes"] > 0
+        write = cluster.WAYS[way]
+
+        def wrong(case: cluster.ClusterRun, folder: Path, step: int) -> None:
+            write(case, folder, step)
+            case.model["velocity"][3, 1] += 1
+
+        monkeypatch.setitem(cluster.WAYS, way, wrong)
+        with pytest.raises(Error, match="of the last step is not what the cluster has"):
+            cluster.measure(case, way)
+        assert not (place.directory / "output").exists()
+
+
+def test_the_cluster_goes_on_and_its_energy_stays() -> None:
+    nbody = pytest.importorskip("penstock.nbody")
+    first, second = (nbody.Cluster(64, seed=5, device="host") for _ in range(2))
+    begin = first.energy
+    first.advance(4)
+    for _ in range(4):
+        second.advance()
+    assert first.time == second.time == 0.25
+    assert all(np.array_equal(first[name], second[name]) for name in first.names)
+    assert abs(first.energy / begin - 1) < 1e-4 and first["id"].tolist() == list(range(1, 65))
+
+
+@pytest.mark.parametrize("way", particles.WAYS)
+def test_particles_that_differ_end_the_run(tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if way == particles.H5PY:
+        pytest.importorskip("h5py")
+    with Context("host") as context, Workspace(context, tmp_path, 1 << 20, files=1) as place:
+        run = lone_run(context, place, "simulation")
+        all = particles.particles(run)
+        assert particles.measure(run, all, way)["bytes"] == all.bytes >= 1 << 19
+        write = particles.WAYS[way]
+
+        def wrong(run: Any, name: Path, all: particles.ParticleSet) -> None:
+            write(run, name, all)
+            all.fields["PartType0/Masses"][7] += 1
+
+        monkeypatch.setitem(particles.WAYS, way, wrong)
+        with pytest.raises(Error, match="PartType0/Masses is not what was written"):
+            particles.measure(run, all, way)
+
+
+def test_snapshots_are_judged_at_their_bounds_where_they_are_large() -> None:
+    def checks(snapshot: float, size: int = 1 << 30) -> list[bool | None]:
+        rates = {particles.PLAIN: 10.0, particles.SNAPSHOT: snapshot, particles.H5PY: 3.6}
+        told = [sample(name, 1.0, step_bytes=size) | {"bytes_per_second": rate} for name, rate in rates.items()]
+        told.append({"kind": "machine", "machine": {"device": {"emulated": True}}})
+        return [one.passed for one in judge.checks(told) if one.what.startswith("B2")]
+
+    assert checks(9.1) == [True, True]
+    assert checks(8.9) == [False, False]
+    assert checks(8.9, 1 << 20) == []

@@ -1,4 +1,5 @@
-"""The suite `simulation`: what writing costs a model that runs, each way in turn in one run.
+"""The suite `simulation`: what writing costs models that run, each way in turn in one run. Here is the flow model;
+`cluster` and `particles` have the others.
 
 A step is the model's time steps, then the output. Each is timed by itself: `compute_ms` is the first, `stall_ms` the
 calls of the second without waits for a slot, which are `wait_ms`. Both are medians of steps. The first step also makes
@@ -15,6 +16,7 @@ from functools import partial
 from penstock_bench.engine.results import Stopwatch
 from penstock_bench.engine.rounds import Probe, Sample, run_rounds
 from penstock_bench.engine.run import Run
+from penstock_bench.suites.simulation import cluster, particles
 from penstock_bench.suites.simulation.model import FlowRun, expect, made
 from penstock_bench.suites.simulation.ways import WAYS, check
 
@@ -28,7 +30,10 @@ def run_suite(run: Run) -> None:
     run.step(0, 0, "running it for the values that files must have")
     expect(case)
     probes = [Probe(way, partial(measure, case, way)) for way in WAYS]
-    run_rounds(run, [*probes, Probe(ENGINE, partial(engine, case))])
+    probes.append(Probe(ENGINE, partial(engine, case)))
+    run.step(0, 0, "making the cluster and the particles")
+    probes += cluster.probes(cluster.made(run))
+    run_rounds(run, probes + particles.probes(run, particles.particles(run)))
 
 
 def measure(case: FlowRun, way: str, _round: int = 0) -> Sample:

@@ -1,7 +1,8 @@
-"""The table of the suite `simulation`: a line a way."""
+"""The tables of the suite `simulation`, a line a way: of the flow model, of the cluster, and of particles."""
 
 from __future__ import annotations
 
+import statistics
 from operator import itemgetter
 from typing import Any
 
@@ -11,6 +12,7 @@ from penstock_bench.engine.cells import are_named, source_names
 from penstock_bench.engine.numbers import three_figures
 from penstock_bench.engine.promises import Medians
 from penstock_bench.engine.table_parts import median_text, new_table
+from penstock_bench.suites.simulation import cluster, particles
 from penstock_bench.suites.simulation.judge import added_seconds, slower_percent
 from penstock_bench.suites.simulation.measure import ENGINE
 from penstock_bench.suites.simulation.ways import WAYS
@@ -39,6 +41,46 @@ def tables(rows: Rows, kind: str) -> list[Table]:
         one = next((row for row in mine if "substeps" in row), mine[0])
         table.caption = f"{one['steps']} steps of {one['step_bytes'] / 2**20:.3g} MiB, each {one.get('substeps', 0)} "
         table.caption += "time steps of the model; medians"
+    return [table, *_of_cluster(mine), *_of_particles(mine)]
+
+
+def _of_cluster(mine: Rows) -> list[Table]:
+    table = new_table(("way",), ("ms a step", "compute ms", "stall ms", "first ms", "KiB a step", "n"), ())
+    rows = [row for row in mine if row["name"] in cluster.WAYS]
+    for way in cluster.WAYS:
+        group = [row for row in rows if row["name"] == way]
+        if not group:
+            continue
+        step = median_text(group, lambda row: row["seconds"] * 1e3 / row["steps"])
+        times = [median_text(group, itemgetter(field)) for field in TIMES[:3]]
+        size = median_text(group, lambda row: row["step_bytes"] / 1024)
+        table.add_row(way, step, *times, size, str(len(group)))
+    if not rows:
+        return []
+    table.caption = (
+        f"{rows[0]['bodies']} bodies, {rows[0]['steps']} steps, each {rows[0]['substeps']} of the cluster's "
+    )
+    table.caption += "longest time steps; medians"
+    return [table]
+
+
+def _of_particles(mine: Rows) -> list[Table]:
+    table = new_table(("way",), ("ms", "GB/s", "/ plain bytes", "n"), ())
+    rows = [row for row in mine if row["name"] in particles.WAYS]
+    alone = [row["seconds"] for row in rows if row["name"] == particles.PLAIN]
+    for way in particles.WAYS:
+        group = [row for row in rows if row["name"] == way]
+        if not group:
+            continue
+        beside = statistics.median(alone) / statistics.median(row["seconds"] for row in group) if alone else None
+        rates = [median_text(group, lambda row: row["seconds"] * 1e3)]
+        rates.append(median_text(group, lambda row: row["bytes_per_second"] / 1e9))
+        table.add_row(way, *rates, three_figures(beside) if beside else "-", str(len(group)))
+    if not rows:
+        return []
+    table.caption = (
+        f"one file of {rows[0]['step_bytes'] / 2**20:.3g} MiB, on stable storage when its time ends; medians"
+    )
     return [table]
 
 
