@@ -171,14 +171,22 @@ def _check_understood(document: dict[str, Any]) -> None:
         raise Unsupported("storage transformers are not known")
 
 
+def _serialized(pipeline: Pipeline, dtype: DType) -> DType:
+    """The elements that become bytes: those of the array, or what its codecs make of them."""
+    if pipeline.sharding is not None:
+        return _serialized(pipeline.sharding.inner, dtype)
+    stored = [packer.stored for packer in pipeline.packers if packer.stored]
+    return DType.of(stored[-1]) if stored else dtype
+
+
 def finished(meta: ArrayMeta, document: dict[str, Any]) -> ArrayMeta:
     """With type, codecs and fill value; or with the reason why there are none."""
     changes: dict[str, Any] = {}
     try:
         dtype = parse_type(document.get("data_type"))
         pipeline = parse_pipeline(document.get("codecs"), meta.file_chunk)
-        order = pipeline.byte_order
-        if order is None and dtype.word_bytes > 1 and dtype.kind not in "VO":
+        order, serialized = pipeline.byte_order, _serialized(pipeline, dtype)
+        if order is None and serialized.word_bytes > 1 and serialized.kind not in "VO":
             raise ValueError("codec 'bytes' does not say the order of bytes")
         dtype = with_order(dtype, bool(order))
         if "fill_value" not in document:
@@ -202,7 +210,8 @@ def check_chain(pipeline: Pipeline, dtype: DType) -> None:
         raise ValueError(f"its chunks hold {pipeline.objects or 'plain elements'}, its elements are {dtype}")
     for packer in pipeline.packers:
         if packer.made and DType.of(packer.made).native != dtype.native:
-            raise ValueError(f"codec 'delta' makes {packer.made} of chunks of {dtype}")
+            raise ValueError(f"codec {packer.name!r} makes {packer.made} of chunks of {dtype}")
+        dtype = DType.of(packer.stored) if packer.stored else dtype
 
 
 def check_sizes(meta: ArrayMeta, dtype: DType) -> None:

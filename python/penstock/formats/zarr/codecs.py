@@ -12,19 +12,23 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from penstock.formats.zarr.json import Unsupported, integers, named, short
 
 
 @dataclass(frozen=True)
 class Packer:
     """A codec from bytes to bytes. `values`: of shuffle, the bytes of an element. `at_start`: of a checksum, that it
-    stands before the bytes. `stored` and `made`: of delta, NumPy's names of the differences and of the numbers."""
+    stands before the bytes. `stored` and `made`: of one that makes other numbers, NumPy's names of the types that it
+    leaves and takes. `scale`: what fixedscaleoffset multiplies with, and what it takes away before."""
 
     name: str
     values: tuple[int, ...] = ()
     at_start: bool = False
     stored: str = ""
     made: str = ""
+    scale: tuple[float, float] = (1, 0)
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,15 @@ class Pipeline:
         return self.sharding.inner.byte_order if self.sharding else self.big_endian
 
 
-_NUMBER = re.compile(r"[<>|=]?[iuf][1248]")
+_NUMBER = re.compile(r"[<>|=]?(?:[iuf][1248]|u?int(?:8|16|32|64)|float(?:16|32|64))")
+# Codecs that make other numbers of numbers, and the members that say of which and what.
+NUMBERS = {
+    "delta": ("dtype", "astype"),
+    "fixedscaleoffset": ("dtype", "astype"),
+    "quantize": ("dtype", "astype"),
+    "astype": ("decode_dtype", "encode_dtype"),
+    "packbits": ("", ""),
+}
 _PACKERS = {
     "gzip",
     "zlib",
@@ -95,6 +107,7 @@ _PACKERS = {
     "adler32",
     "fletcher32",
 }
+ROUNDED = "bitround"  # numbers that lost bits: there is nothing to undo
 _SUMS_AT_START = {"crc32", "adler32"}  # as numcodecs puts them
 OBJECTS = {"vlen-utf8": "utf8", "vlen-bytes": "bytes"}  # serializers of text and bytes of any length
 
@@ -105,7 +118,7 @@ def parse_pipeline(value: Any, shape: tuple[int, ...], depth: int = 0) -> Pipeli
         raise ValueError(f"codecs is {short(value)}; a short list is expected")
     orders: list[tuple[int, ...]] = []
     packers: list[Packer] = []
-    deltas: list[dict[str, Any]] = []
+    numbers: list[tuple[str, dict[str, Any]]] = []
     serializer: bool | Sharding | str | None = None
     seen = False
     for one in value:
@@ -115,8 +128,8 @@ def parse_pipeline(value: Any, shape: tuple[int, ...], depth: int = 0) -> Pipeli
                 raise ValueError("codec 'transpose' comes behind the one that makes bytes")
             orders.append(_order(configuration.get("order"), len(shape)))
             shape = tuple(shape[axis] for axis in orders[-1])
-        elif name == "numcodecs.delta" and not seen and not orders:
-            deltas.append(configuration)
+        elif name.removeprefix("numcodecs.") in (*NUMBERS, ROUNDED) and not seen and not orders:
+            numbers.append((name.removeprefix("numcodecs."), configuration))
         elif name in ("bytes", "sharding_indexed", *OBJECTS):
             if seen:
                 raise ValueError(f"codec {name!r} is the second one that makes bytes")
@@ -130,9 +143,9 @@ def parse_pipeline(value: Any, shape: tuple[int, ...], depth: int = 0) -> Pipeli
         raise ValueError("no codec makes bytes of the array")
     sharding = serializer if isinstance(serializer, Sharding) else None
     big_endian = serializer if isinstance(serializer, bool) else None
-    if deltas and (sharding is not None or isinstance(serializer, str)):
-        raise Unsupported("codec 'numcodecs.delta' stands before a codec that makes no plain bytes")
-    packers[:0] = [parse_delta(one, ">" if big_endian else "<") for one in deltas]
+    if numbers and (sharding is not None or isinstance(serializer, str)):
+        raise Unsupported(f"codec 'numcodecs.{numbers[0][0]}' stands before a codec that makes no plain bytes")
+    packers[:0] = [parse_numbers(name, one, ">" if big_endian else "<") for name, one in numbers]
     return Pipeline(
         tuple(orders), big_endian, sharding, tuple(packers), serializer if isinstance(serializer, str) else ""
     )
@@ -165,7 +178,7 @@ def _endian(configuration: dict[str, Any]) -> bool | None:
 def parse_packer(plain: str, configuration: dict[str, Any], name: str) -> Packer:
     """From the configuration of version 3, or of version 2, which numcodecs wrote. `name`: for messages."""
     if plain not in _PACKERS:
-        known = ("bytes", "transpose", "sharding_indexed", "delta", *OBJECTS, *sorted(_PACKERS))
+        known = ("bytes", "transpose", "sharding_indexed", *NUMBERS, ROUNDED, *OBJECTS, *sorted(_PACKERS))
         raise Unsupported(f"codec {name!r} is not one of {', '.join(known)}")
     if plain == "lzma" and configuration.get("format", 1) != 1:
         raise Unsupported(f"codec {name!r} has format {short(configuration['format'])}, which is not that of XZ files")
@@ -179,15 +192,28 @@ def parse_packer(plain: str, configuration: dict[str, Any], name: str) -> Packer
     return Packer(plain, (size,) if plain == "shuffle" else (), at_start)
 
 
-def parse_delta(configuration: dict[str, Any], order: str = "") -> Packer:
-    """`order`: of the bytes, where the chain says it elsewhere."""
-    made = configuration.get("dtype")
-    stored = configuration.get("astype", made)
+def parse_numbers(name: str, configuration: dict[str, Any], order: str = "") -> Packer:
+    """One of NUMBERS, or ROUNDED. `order`: of the bytes, where the chain says it elsewhere."""
+    if name == ROUNDED:
+        return Packer(ROUNDED)
+    if name == "packbits":
+        return Packer(name, stored="|u1", made="|b1")
+    first, second = NUMBERS[name]
+    made = configuration.get(first)
+    stored = made if configuration.get(second) is None else configuration[second]
     for one in (made, stored):
         if not isinstance(one, str) or not _NUMBER.fullmatch(one):
-            raise Unsupported(f"codec 'delta' is of numbers of type {short(one)}")
-    made, stored = (order + one.lstrip("<>|=") if order else one for one in (made, stored))
-    return Packer("delta", stored=stored, made=made)
+            raise Unsupported(f"codec {name!r} is of numbers of type {short(one)}")
+    made, stored = (np.dtype(one).newbyteorder(order).str if order else one for one in (made, stored))
+    return Packer(name, stored=stored, made=made, scale=_scale(configuration) if name == "fixedscaleoffset" else (1, 0))
+
+
+def _scale(configuration: dict[str, Any]) -> tuple[float, float]:
+    scale, offset = configuration.get("scale"), configuration.get("offset")
+    for one in (scale, offset):
+        if type(one) not in (int, float) or abs(one) >= 1 << 63 or one != one:
+            raise Unsupported(f"codec 'fixedscaleoffset' has the scale {short(scale)} and the offset {short(offset)}")
+    return scale, offset
 
 
 def _sharding(configuration: dict[str, Any], shape: tuple[int, ...], depth: int) -> Sharding:

@@ -1,8 +1,8 @@
 """Zarr's chunks decoded on the host: from stored bytes, back through the chain of codecs, to an array.
 
-gzip, zlib, bz2, delta, shuffle and the checksums need nothing but Python and NumPy; zstd, blosc and lz4 come from
-numcodecs. What must stay true: no decoder makes more bytes than the chunk's shape says (of text and bytes of any
-length, than a limit), whatever its input; a checksum that is there is verified.
+gzip, zlib, bz2, lzma, shuffle, checksums, and codecs that make numbers of numbers need nothing but Python and NumPy;
+zstd, blosc and lz4 come from numcodecs. What must stay true: no decoder makes more bytes than the chunk's shape says
+(of text and bytes of any length, than a limit), whatever its input; a checksum that is there is verified.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from collections.abc import Callable
 import numpy as np
 
 from penstock.formats.crc32c import crc32c
-from penstock.formats.zarr.codecs import Packer, Pipeline, Sharding
+from penstock.formats.zarr.codecs import ROUNDED, Packer, Pipeline, Sharding
 
 NOT_STORED = (1 << 64) - 1  # in the index of a shard: there is no such inner chunk
 _SLACK = 1 << 16  # a packer makes what it cannot shorten a little longer
 _LARGEST_RATIO = 50_000  # zstd repeats 128 KiB with 3 bytes
 _MOST_OBJECT_BYTES = 1 << 30  # of the text of one chunk
 _MOST_LZMA = 1 << 30  # bytes of memory that a stream may ask for
-_WIDEST_DELTA = 8  # differences may be stored wider than the numbers
+_WIDEST = 8  # of numbers that others are stored as
 _MEMBERS = 64  # gzip streams in a row that are one chunk
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
@@ -41,7 +41,7 @@ def decode_chunk(pipeline: Pipeline, raw: memoryview, shape: tuple[int, ...], fi
     wanted = math.prod(stored) * fill.dtype.itemsize if not fill.dtype.hasobject else _MOST_OBJECT_BYTES
     data = raw
     for number in range(len(pipeline.packers) - 1, -1, -1):
-        wider = _WIDEST_DELTA if any(one.made for one in pipeline.packers[:number]) else 1
+        wider = _WIDEST if any(one.made for one in pipeline.packers[:number]) else 1
         data = _unpack(pipeline.packers[number], data, wanted * wider, number == 0 and is_plain)
     if pipeline.sharding is not None:
         array = decode_shard(pipeline.sharding, data, stored, fill)
@@ -112,8 +112,10 @@ def _unpack(packer: Packer, raw: memoryview, wanted: int, exact: bool) -> memory
     name = packer.name
     if name in _SUMS:
         return _summed(packer, raw)
-    if name == "delta":
-        return _summed_up(packer, raw, wanted)
+    if packer.made:
+        return _numbers(packer, raw, wanted)
+    if name == ROUNDED:
+        return raw
     if name == "shuffle":
         return _unshuffled(raw, *packer.values)
     limit = wanted if exact else wanted + wanted // 16 + _SLACK
@@ -144,14 +146,30 @@ def _fletcher32(raw: memoryview) -> int:
     return second << 16 | first
 
 
-def _summed_up(packer: Packer, raw: memoryview, wanted: int) -> memoryview:
-    """Numbers of which the differences are stored."""
+def _numbers(packer: Packer, raw: memoryview, wanted: int) -> memoryview:
+    """Numbers of which others are stored, by the arithmetic of numcodecs."""
     stored, made = np.dtype(packer.stored), np.dtype(packer.made)
+    if packer.name == "packbits":
+        return _unpacked_bits(raw, wanted)
     if len(raw) % stored.itemsize or len(raw) // stored.itemsize * made.itemsize > wanted:
-        raise ValueError(f"codec delta has {len(raw)} bytes, which are not the numbers of its shape")
-    out = np.empty(len(raw) // stored.itemsize, made)
-    np.cumsum(np.frombuffer(raw, stored), out=out)
-    return memoryview(out.view(np.uint8))
+        raise ValueError(f"codec {packer.name} has {len(raw)} bytes, which are not the numbers of its shape")
+    there = np.frombuffer(raw, stored)
+    if packer.name == "delta":
+        out = np.empty(len(there), made)
+        np.cumsum(there, out=out)
+        return memoryview(out.view(np.uint8))
+    scale, offset = packer.scale
+    with np.errstate(all="ignore"):  # what a scale of 0 makes is what it makes elsewhere
+        numbers = there / scale + offset if packer.name == "fixedscaleoffset" else there
+        return memoryview(np.ascontiguousarray(numbers.astype(made)).view(np.uint8))
+
+
+def _unpacked_bits(raw: memoryview, wanted: int) -> memoryview:
+    """How many bits of the last byte are none, and then the bits."""
+    if not len(raw) or raw[0] > 7 or raw[0] > 8 * (len(raw) - 1) or 8 * (len(raw) - 1) - raw[0] > wanted:
+        raise ValueError(f"codec packbits has {len(raw)} bytes, which are not the bits of its shape")
+    bits = np.unpackbits(np.frombuffer(raw, np.uint8)[1:])
+    return memoryview(bits[: len(bits) - raw[0]])
 
 
 def _unshuffled(raw: memoryview, size: int) -> memoryview:

@@ -14,7 +14,7 @@ import numpy as np
 
 from penstock._arrays.dtype import DType
 from penstock.formats.zarr.array import ArrayMeta, ChunkKeys, check_chain, check_sizes
-from penstock.formats.zarr.codecs import OBJECTS, Packer, Pipeline, parse_delta, parse_packer
+from penstock.formats.zarr.codecs import NUMBERS, OBJECTS, ROUNDED, Packer, Pipeline, parse_numbers, parse_packer
 from penstock.formats.zarr.json import Unsupported, integers, member, short
 from penstock.formats.zarr.types import parse_fill
 
@@ -103,8 +103,8 @@ def _filters(value: Any) -> tuple[str, list[Packer]]:
             raise ValueError(f"a filter's id is {short(name)}; text is expected")
         if place == 0 and name in OBJECTS:
             objects = OBJECTS[name]
-        elif name == "delta":
-            packers.append(parse_delta(one))
+        elif name in NUMBERS or name == ROUNDED:
+            packers.append(parse_numbers(name, one))
         elif name in _FILTERS:
             packers.append(parse_packer(name, one, name))
         else:
