@@ -39,15 +39,17 @@ PACKAGE := $(shell find python/penstock python/penstock_bench bindings apps src 
              -o -name '*.[ch]' -o -name '*.cu' -o -name '*.txt' -o -name '*.cmake' -o -name '*.map' -o -name '*.toml' \) -type f) \
            pyproject.toml CMakeLists.txt
 
-# What `make report` measures with: the package, or as long as none was built, one without the applications, which take
-# a quarter of the compilation. A later `make build` compiles them, and nothing again.
-ENOUGH  := $(if $(wildcard $(STAMPS)/package),$(STAMPS)/package,$(STAMPS)/part)
+# What `make report` measures with: the package, or as long as none was built, a part of it. The part has no
+# applications, which take a quarter of the compilation, and CUDA only where there is a GPU, or ARCHITECTURES is given. A
+# later `make build` compiles the rest, and nothing again.
+FOR_GPU := $(if $(or $(wildcard /dev/nvidia[0-9]* /dev/dxg),$(filter-out file undefined,$(origin ARCHITECTURES))),yes)
+ENOUGH  := $(if $(wildcard $(STAMPS)/package),$(STAMPS)/package,$(STAMPS)/part$(if $(FOR_GPU),-with-cuda))
 # Minutes of a core that the package takes to compile anew, and that this part of it takes.
 ALL     := 10
-PART    := 7
+PART    := $(if $(FOR_GPU),7,5)
 MINUTES  = $$(( ($1 + $(JOBS) - 1) / $(JOBS) ))
 comma   := ,
-FIRST   := $(if $(wildcard $(STAMPS)/package $(STAMPS)/part),,yes)
+FIRST   := $(if $(wildcard $(STAMPS)/package $(STAMPS)/part*),,yes)
 
 .PHONY: build report report-all test test-long test-exhaustive test-all soak site wheel clean directory plan
 build: $(STAMPS)/package
@@ -139,18 +141,21 @@ $(STAMPS)/venv: $(STAMPS)/system
 	$(BIN)/python -m pip install -q cmake ninja 'scikit-build-core>=0.10' 'nanobind>=2.2'
 	@touch $@
 
-# $1: ON or OFF, the applications. $2: minutes of a core, where all is compiled.
+# $1: ON or OFF, the applications. $2: minutes of a core, where all is compiled. $3: ON or OFF, CUDA.
 define BUILD
 	@echo "building the package: $(if $(FIRST),about $(call MINUTES,$2) minutes on $(JOBS) cores,only what changed)" >&2
 	@$(PYTHON) tools/progress.py build/package.log $(BIN)/python -m pip install -v --no-build-isolation \
 	  -C cmake.define.CMAKE_CUDA_ARCHITECTURES='$(ARCHITECTURES)' -C cmake.define.PENSTOCK_PCH=$(PCH) \
-	  -C cmake.define.PENSTOCK_GROUPS=$(GROUPS) -C cmake.define.PENSTOCK_APPS=$1 '.[report,formats]'
+	  -C cmake.define.PENSTOCK_GROUPS=$(GROUPS) -C cmake.define.PENSTOCK_APPS=$1 -C cmake.define.PENSTOCK_CUDA=$3 \
+	  '.[report,formats]'
 	@touch $@
 endef
 $(STAMPS)/package: $(STAMPS)/venv $(PACKAGE)
-	$(call BUILD,ON,$(ALL))
+	$(call BUILD,ON,$(ALL),ON)
 $(STAMPS)/part: $(STAMPS)/venv $(PACKAGE)
-	$(call BUILD,OFF,$(PART))
+	$(call BUILD,OFF,$(PART),OFF)
+$(STAMPS)/part-with-cuda: $(STAMPS)/venv $(PACKAGE)
+	$(call BUILD,OFF,$(PART),ON)
 
 $(STAMPS)/test-tools: $(STAMPS)/venv
 	PYTHON=$(PYTHON) tools/setup.sh test

@@ -1,7 +1,12 @@
 # Finds nvcc. With it: target penstock_cuda brings the static runtime, which opens libcuda only when first used, so the
 # same build runs on machines without a GPU. Without it the build is CPU-only and says so.
+#
+# What a library has with CUDA alone is compiled by itself, and all else of it in the same way with CUDA and without: a
+# build that began without keeps its objects (`make report` on a machine without a GPU). penstock_cuda_headers is for
+# targets that are compiled with CUDA's headers as a whole: applications and tests.
 include(CheckLanguage)
 add_library(penstock_cuda INTERFACE)
+add_library(penstock_cuda_headers INTERFACE)
 set(PENSTOCK_CUDA_STATE "off (PENSTOCK_CUDA=OFF)")
 set(PENSTOCK_HAS_CUDA OFF)
 if(PENSTOCK_CUDA)
@@ -18,11 +23,23 @@ if(PENSTOCK_CUDA)
     set(CMAKE_CUDA_STANDARD 17)
     set(CMAKE_CUDA_STANDARD_REQUIRED ON)
     set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
-    target_link_libraries(penstock_cuda INTERFACE CUDA::cudart_static)
-    target_compile_definitions(penstock_cuda INTERFACE PENSTOCK_HAS_CUDA=1)
+    target_link_libraries(penstock_cuda INTERFACE $<LINK_ONLY:CUDA::cudart_static>)
+    target_include_directories(penstock_cuda_headers SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS})
+    target_compile_definitions(penstock_cuda_headers INTERFACE PENSTOCK_HAS_CUDA=1)
     set(PENSTOCK_HAS_CUDA ON)
     set(PENSTOCK_CUDA_STATE "on (nvcc ${CMAKE_CUDA_COMPILER_VERSION})")
   else()
     set(PENSTOCK_CUDA_STATE "off (no nvcc found: CPU-only build)")
   endif()
 endif()
+
+# penstock_with_cuda(TARGET sources...): sources that only a build with CUDA has, or only one without.
+function(penstock_with_cuda target)
+  target_sources(${target} PRIVATE ${ARGN})
+  penstock_alone(${target} ${ARGN})
+  list(FILTER ARGN INCLUDE REGEX "[.]cpp$")
+  if(PENSTOCK_HAS_CUDA AND ARGN)
+    set_source_files_properties(${ARGN} TARGET_DIRECTORY ${target} PROPERTIES
+      INCLUDE_DIRECTORIES "${CUDAToolkit_INCLUDE_DIRS}")
+  endif()
+endfunction()

@@ -16,7 +16,8 @@ endif()
 function(penstock_test_program name kind)
   add_executable(${name} ${ARGN})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
-  target_link_libraries(${name} PRIVATE penstock_test_support penstock GTest::gtest GTest::gtest_main)
+  target_link_libraries(${name} PRIVATE penstock_test_support penstock penstock_cuda_headers
+    GTest::gtest GTest::gtest_main)
   # Lines are enough to find a failed test's place. Most of an assertion's compilation is optimising it: with clang's
   # sanitizers more than half.
   set(options -g1)

@@ -16,6 +16,7 @@ import pytest
 from places import ROOT
 
 MAKEFILE = ROOT / "Makefile"
+HAS_GPU = any(Path("/dev").glob("nvidia[0-9]*")) or Path("/dev/dxg").exists()
 PROGRESS = MAKEFILE.parent / "tools" / "progress.py"
 HOSTILE = [
     'x"; touch run-by-it; "',
@@ -83,14 +84,29 @@ def test_what_is_done_and_how_long_it_takes_is_told_first(tree: Path) -> None:
     unbuilt(tree, "echo '  [1/2] Building'")
     done = subprocess.run(["make", "report", "JOBS=2"], cwd=tree, capture_output=True, text=True, check=True)
     first, building, measuring = done.stderr.splitlines()
+    minutes = 4 if HAS_GPU else 3
     assert first == (
-        "make report: installs what is missing, builds the package (about 4 minutes on 2 cores; "
+        f"make report: installs what is missing, builds the package (about {minutes} minutes on 2 cores; "
         "later runs build only what changed), measures in ., and writes report.html"
     )
-    assert building == "building the package: about 4 minutes on 2 cores" and measuring.startswith("measuring: about")
+    assert building == f"building the package: about {minutes} minutes on 2 cores"
+    assert measuring.startswith("measuring: about")
     assert "[1/2]" in (tree / "build" / "package.log").read_text()
     again = make(tree, "report", ".", by_environment=False)
     assert again.stderr.startswith("make report: builds what changed, measures in .,")
+
+
+def test_a_first_report_compiles_cuda_where_there_is_a_gpu_or_one_is_named(tree: Path) -> None:
+    unbuilt(tree, 'echo "$@"')
+    built = tree / "build" / "package.log"
+    for arguments, cuda in (([], HAS_GPU), (["ARCHITECTURES=90"], True)):
+        for stamp in (tree / "build" / "stamps").glob("part*"):
+            stamp.unlink()
+        subprocess.run(["make", "report", *arguments], cwd=tree, capture_output=True, timeout=60, check=True)
+        assert f"PENSTOCK_CUDA={'ON' if cuda else 'OFF'}" in built.read_text()
+    subprocess.run(["make", "build"], cwd=tree, capture_output=True, timeout=60, check=True)
+    assert "PENSTOCK_CUDA=ON" in built.read_text()
+    assert re.search(r'^PENSTOCK_CUDA = "ON"', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
 
 
 def test_a_first_report_compiles_no_application_and_a_build_does(tree: Path) -> None:
