@@ -25,7 +25,7 @@ PARTS = [
     "src/data/selection/selection.cpp",
     "src/base/error.cpp",
 ]
-COMPILE = ["g++", "-std=c++20", "-O1", "-Isrc", "-Iinclude", "-Itests"]
+COMPILE = ["g++", "-std=c++20", "-O0", "-Isrc", "-Iinclude", "-Itests", "-x", "c++", "-"]
 
 
 @functools.cache
@@ -44,7 +44,8 @@ def program() -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not made.exists():
             part = made.with_suffix(".part")
-            subprocess.run([*COMPILE, *map(str, sources), "-o", str(part)], check=True, cwd=ROOT)
+            as_one = "".join(f'#include "{source}"\n' for source in sources)  # each by itself takes eight times as long
+            subprocess.run([*COMPILE, "-o", str(part)], input=as_one, text=True, check=True, cwd=ROOT)
             part.replace(made)
     return made
 
