@@ -3,21 +3,19 @@ the modules are the watched ones."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from places import SANITIZED
 
 from penstock import _core
 from penstock.hmatrix import _hmatrix
 from penstock_bench import _measure
 
-pytestmark = pytest.mark.skipif(
-    "asan" not in os.environ.get("LD_PRELOAD", ""), reason="the modules are not under the address sanitizer"
-)
+pytestmark = pytest.mark.skipif(not SANITIZED, reason="the modules are not under the address sanitizer")
 
 # The caller says that 4096 bytes are its own, of which 1000 are.
 OVERFLOW = """

@@ -12,6 +12,7 @@ import formats_rig as rig
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
+from places import examples
 
 import penstock
 from penstock import _core
@@ -102,7 +103,7 @@ def find(file: penstock.DataFile, name: str | None) -> tuple[penstock.Dataset, n
 
 
 some = settings(
-    max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None
+    max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None
 )
 
 

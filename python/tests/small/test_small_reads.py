@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
+from places import examples
 from small_files import DATASETS, SHAPE, find, values
 
 import penstock
@@ -51,7 +52,7 @@ def test_reads_are_as_numpy_indexes(folder: Path, file_name: str, name: str | No
     with penstock.open(folder / file_name, device="host") as file:
         dataset, whole = find(file, name), values(dtype)
 
-        @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+        @settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))
         @given(indices())
         def check(index: Any) -> None:
             found = dataset[index]
