@@ -67,8 +67,9 @@ def test_a_host_program_compiles(tmp_path: Path) -> None:
 @pytest.mark.skipif(NVCC is None, reason="no nvcc")
 def test_a_kernel_compiles(tmp_path: Path) -> None:
     (tmp_path / "kernel.cu").write_text(KERNEL)
-    for source in (tmp_path / "kernel.cu", EXAMPLES / "gpu_kernel.cu", EXAMPLES / "calls" / "gpu_log.cu"):
-        command = [NVCC, "-std=c++20", "-arch=sm_80", "-c", source, "-o", tmp_path / "kernel.o"]
+    examples = EXAMPLES / "gpu_kernel.cu", EXAMPLES / "calls" / "gpu_log.cu"
+    for source, until in ((tmp_path / "kernel.cu", "-ptx"), *((one, "-c") for one in examples)):
+        command = [NVCC, "-std=c++20", "-arch=sm_80", until, source, "-o", tmp_path / "kernel.o"]
         done = compiled([*command, f"-I{ps.get_include()}"])
         assert done.returncode == 0, done.stdout + done.stderr
 
