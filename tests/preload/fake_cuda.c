@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -67,5 +68,49 @@ int cuCtxGetCurrent(void** context) {
 
 int cuCtxSetCurrent(void* context) {
     current = context;
+    return 0;
+}
+
+/* What programs call by themselves. */
+int cuInit(unsigned flags) {
+    (void)flags;
+    return 0;
+}
+
+int cuDeviceGet(int* device, int number) {
+    *device = number;
+    return 0;
+}
+
+int cuDevicePrimaryCtxRetain(void** context, int device) {
+    (void)device;
+    *context = &count;
+    return 0;
+}
+
+int cuMemAlloc_v2(unsigned long long* memory, size_t bytes) {
+    *memory = (uintptr_t)fake_allocate(bytes, 0);
+    return *memory == 0 ? 2 : 0;
+}
+
+int cuMemAllocManaged(unsigned long long* memory, size_t bytes, unsigned flags) {
+    (void)flags;
+    *memory = (uintptr_t)fake_allocate(bytes, 1);
+    return *memory == 0 ? 2 : 0;
+}
+
+int cuMemcpyHtoD_v2(unsigned long long to, const void* from, size_t bytes) {
+    memcpy(fake_reach((void*)(uintptr_t)to), from, bytes);
+    return 0;
+}
+
+int cuMemcpyDtoH_v2(void* to, unsigned long long from, size_t bytes) {
+    memcpy(to, fake_reach((void*)(uintptr_t)from), bytes);
+    return 0;
+}
+
+int cuMemsetD32_v2(unsigned long long memory, unsigned word, size_t words) {
+    unsigned* data = fake_reach((void*)(uintptr_t)memory);
+    for (size_t i = 0; i < words; ++i) data[i] = word;
     return 0;
 }

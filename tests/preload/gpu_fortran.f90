@@ -1,6 +1,7 @@
 ! An ordinary Fortran program whose array lies in memory of a GPU. Words: stream or sequential; device or managed; a
 ! file; MiB. Each round writes and reads all of it, and prints bytes, GB/s of the READ, two zeros, and how many
-! numbers are wrong. CUDA's driver is loaded by name.
+! numbers are wrong. CUDA's driver is loaded by name. Arrays that are pointers gfortran would move number by number,
+! with the CPU: so the statements are in subroutines, where the array is none.
 program gpu_fortran
   use iso_c_binding
   implicit none
@@ -114,11 +115,11 @@ program gpu_fortran
     else
       open (newunit=unit, file=trim(name), form='unformatted', access='sequential', status='replace')
     end if
-    write (unit) field
+    call write_all(unit, field, n)
     rewind (unit)
     if (set_words(memory, -1_c_int, bytes / 4) /= 0) error stop 'cuMemsetD32'
     call system_clock(began, rate)
-    read (unit) field
+    call read_all(unit, field, n)
     call system_clock(ended)
     close (unit)
     host = 0
@@ -126,4 +127,17 @@ program gpu_fortran
     print '(i0,1x,f0.2,a,i0,a)', bytes, bytes * 1d-9 / (dble(ended - began) / rate), ' 0 0 ', &
       count([(host(i) /= round + 0.5d0 * i, i=1, n)]), ' -'
   end do
+contains
+  subroutine write_all(unit, field, n)
+    integer, intent(in) :: unit
+    integer(8), intent(in) :: n
+    real(8), intent(in) :: field(n)
+    write (unit) field
+  end subroutine
+  subroutine read_all(unit, field, n)
+    integer, intent(in) :: unit
+    integer(8), intent(in) :: n
+    real(8), intent(out) :: field(n)
+    read (unit) field
+  end subroutine
 end program

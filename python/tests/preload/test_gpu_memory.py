@@ -1,6 +1,6 @@
 """Memory of a GPU in ordinary reads and writes, on stand-ins for libcuda and the engine.
 
-The program is tests/preload/gpu_program.c."""
+The programs are gpu_program.c and gpu_fortran.f90 of tests/preload."""
 
 from __future__ import annotations
 
@@ -42,6 +42,21 @@ def test_bytes_arrive_where_the_pointer_says(case: str, memory: str, tmp_path: P
         (row,) = report["files"]
         assert row["written"]["gpu_bytes"] == BYTES and row["written"]["gpu_by_host_bytes"] == 0
         assert row["read"]["gpu_bytes"] == (19 << 20 if case == "posix" else BYTES)
+
+
+@pytest.mark.parametrize("memory", ["device", "managed"])
+@pytest.mark.parametrize("how", ["stream", "sequential"])
+def test_statements_of_fortran_move_whole_arrays(how: str, memory: str, tmp_path: Path) -> None:
+    found, report = program().parent, tmp_path / "report.json"
+    more = {"PENSTOCK_RUN_LIBRARY": str(found / "libpenstock.so.0"), "LD_LIBRARY_PATH": str(found)}
+    environment = rig.preloaded(PENSTOCK_RUN_REPORT=str(report), GFORTRAN_UNFORMATTED_BUFFER_SIZE="1", **more)
+    done = rig.plain(rig.built("gpu_fortran"), how, memory, tmp_path / "file", BYTES >> 20, env=environment)
+    assert (done.code, done.err) == (0, "")
+    rounds = [line.split() for line in done.out.splitlines()]
+    assert [(int(row[0]), int(row[4])) for row in rounds] == [(BYTES, 0)] * 4  # none of the numbers is wrong
+    rows = json.loads(report.read_text())["files"]
+    for direction in ("read", "written"):
+        assert sum(row[direction]["gpu_bytes"] for row in rows) == 4 * BYTES
 
 
 def test_without_the_library_a_device_pointer_is_a_bad_address(tmp_path: Path) -> None:

@@ -50,10 +50,11 @@ def compiler(name: str) -> str:
 
 @cache
 def built(name: str, *flags: str, target_name: str = "") -> Path:
-    """A program or library of tests/preload."""
-    source = SOURCES / f"{name}.c"
+    """A program or library of tests/preload, in C or Fortran."""
+    source = next(place for suffix in (".c", ".f90") if (place := SOURCES / f"{name}{suffix}").exists())
     target = folder() / (target_name or name)
-    subprocess.run([compiler("gcc"), "-O1", "-o", target, source, *flags], check=True, timeout=LIMIT_S)
+    command = [compiler("gcc" if source.suffix == ".c" else "gfortran"), "-O1", "-o", target, source, *flags]
+    subprocess.run(command, check=True, timeout=LIMIT_S)
     return target
 
 
