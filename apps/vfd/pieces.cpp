@@ -123,6 +123,8 @@ void LargePieces::flush() {
 void PieceMover::flush() {
     windows_.flush();
     large_.flush();
+    file_end_ = 0;
+    memory_end_ = nullptr;
 }
 
 void move_pieces(Mover& mover, bool write, const PieceArrays& arrays) {

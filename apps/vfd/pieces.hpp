@@ -9,6 +9,7 @@
 //    them in pinned memory. Otherwise one kernel copies them all.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -77,14 +78,23 @@ class LargePieces {
     Place place_;
 };
 
-// Moves what is added, the last of it by `flush`.
+// Moves what is added, the last of it by `flush`. What waits here moves in any order: so a piece that may lie over one
+// that waits makes all of them move first. The piece that is added last then wins, as with HDF5's own driver.
 class PieceMover {
   public:
-    PieceMover(Mover& mover, bool write) : windows_(mover, write), large_(mover, write) {}
+    PieceMover(Mover& mover, bool write) : write_(write), windows_(mover, write), large_(mover, write) {}
+    // Whether pieces that come may lie over each other in memory: where memory is selected by points.
+    void may_repeat(bool memory) noexcept { may_repeat_ = memory; }
     void add(const Piece& piece, const Place& place);
     void flush();
 
   private:
+    bool lies_over(const Piece& piece) const noexcept;
+
+    bool write_;
+    bool may_repeat_ = false;
+    std::uint64_t file_end_ = 0;              // of what waits
+    const std::byte* memory_end_ = nullptr;   // of what waits
     Windows windows_;
     LargePieces large_;
 };
@@ -120,7 +130,14 @@ inline void Windows::add(const Piece& piece, const Place& place) {
     if (runs_.empty() || !runs_.back().takes(piece)) runs_.push_back({piece});
 }
 
+inline bool PieceMover::lies_over(const Piece& piece) const noexcept {
+    return write_ ? piece.offset_bytes < file_end_ : may_repeat_ && piece.memory < memory_end_;
+}
+
 inline void PieceMover::add(const Piece& piece, const Place& place) {
+    if (lies_over(piece)) flush();
+    file_end_ = std::max(file_end_, piece.offset_bytes + piece.bytes);
+    memory_end_ = std::max<const std::byte*>(memory_end_, piece.memory + piece.bytes);
     if (piece.bytes >= kLargePieceBytes) large_.add(piece, place);
     else windows_.add(piece, place);
 }

@@ -1,139 +1,18 @@
 // The driver as HDF5 calls it, without HDF5: through the struct of functions, on memory of the host and of an emulated
-// GPU. With HDF5 it is tested by python/tests/vfd. Tried with them: caller, engines, file, mover, pieces,
-// plain, selection, tally.
+// GPU. With HDF5 it is tested by python/tests/vfd. Tried with them: caller, engines, file, mover, pieces, plain, tally.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <numeric>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "vfd/engines.hpp"
+#include "vfd/driver_rig.hpp"
 #include "vfd/fault.hpp"
-#include "vfd/hdf5/driver_class.hpp"
 #include "vfd/settings.hpp"
-
-extern "C" int H5PLget_plugin_type();
-extern "C" const void* H5PLget_plugin_info();
-
-namespace penstock::vfd {
-
-// HDF5's iterators, in small: a space is its sequences, of which each call gives two.
-struct Sequence {
-    std::uint64_t offset;
-    std::size_t bytes;
-};
-struct SpacesOfTest {
-    std::vector<std::vector<Sequence>> spaces;
-    std::vector<std::pair<std::size_t, std::size_t>> iterators;  // space, place in it
-    std::size_t open = 0;
-    bool fail = false;
-};
-SpacesOfTest& spaces_of_test() {
-    static SpacesOfTest spaces;
-    return spaces;
-}
-
-}  // namespace penstock::vfd
-
-extern "C" [[gnu::visibility("default")]] std::int64_t H5Ssel_iter_create(std::int64_t space, std::size_t, unsigned) {
-    auto& test = penstock::vfd::spaces_of_test();
-    if (space < 0) return -1;
-    test.iterators.emplace_back(static_cast<std::size_t>(space), 0);
-    ++test.open;
-    return static_cast<std::int64_t>(test.iterators.size()) - 1;
-}
-
-extern "C" [[gnu::visibility("default")]] int H5Ssel_iter_get_seq_list(  //
-    std::int64_t iterator, std::size_t, std::size_t, std::size_t* sequences, std::size_t* elements,
-    std::uint64_t* offsets, std::size_t* bytes) {
-    auto& test = penstock::vfd::spaces_of_test();
-    if (test.fail) return -1;
-    auto& [space, at] = test.iterators[static_cast<std::size_t>(iterator)];
-    *sequences = *elements = 0;
-    for (; *sequences < 2 && at < test.spaces[space].size(); ++at, ++*sequences) {
-        offsets[*sequences] = test.spaces[space][at].offset;
-        bytes[*sequences] = test.spaces[space][at].bytes;
-    }
-    return 0;
-}
-
-extern "C" [[gnu::visibility("default")]] int H5Ssel_iter_close(std::int64_t) {
-    --penstock::vfd::spaces_of_test().open;
-    return 0;
-}
 
 namespace penstock::vfd {
 namespace {
-
-constexpr std::size_t kBytes = 300'000;
-
-std::vector<unsigned char> pattern(std::size_t bytes) {
-    std::vector<unsigned char> data(bytes);
-    for (std::size_t i = 0; i < bytes; ++i) data[i] = static_cast<unsigned char>(i * 2654435761u >> 13);
-    return data;
-}
-
-// Memory of the emulated GPU that the driver uses with device=host.
-class DeviceMemory {
-  public:
-    explicit DeviceMemory(std::size_t bytes) : engine_(Engines::here().get("host")), bytes_(bytes) {
-        penstock_buffer_options options = PENSTOCK_BUFFER_OPTIONS_INIT;
-        penstock_buffer* made = nullptr;
-        options.bytes = std::max(bytes, kBytes);  // less is of the heap, and shares pages with memory of the host
-        EXPECT_EQ(penstock_buffer_allocate(engine_->context(), &options, &made, nullptr), PENSTOCK_OK);
-        buffer_.reset(made);
-    }
-    unsigned char* data() const { return static_cast<unsigned char*>(penstock_buffer_pointer(buffer_.get())); }
-    std::vector<unsigned char> fetched() const {
-        std::vector<unsigned char> host(bytes_);
-        engine_->copy_to_host(host.data(), data(), bytes_);
-        return host;
-    }
-
-  private:
-    std::shared_ptr<Engine> engine_;
-    std::size_t bytes_;
-    std::unique_ptr<penstock_buffer, BufferDeleter> buffer_;
-};
-
-class Driver : public testing::Test {
-  protected:
-    Driver() {
-        std::string name = testing::TempDir() + "penstock-vfd-XXXXXX";
-        folder_ = ::mkdtemp(name.data());
-    }
-    ~Driver() override {
-        if (file_ != nullptr) driver_->close(file_);
-        std::filesystem::remove_all(folder_);
-    }
-    void open(const std::string& config, unsigned flags = kWritable | kCreate | kTruncate) {
-        ::setenv("HDF5_DRIVER_CONFIG", config.c_str(), 1);
-        driver_ = static_cast<const DriverClass*>(H5PLget_plugin_info());
-        file_ = driver_->open(name().c_str(), flags, 0, kLastAddress);
-    }
-    void close() { EXPECT_EQ(driver_->close(std::exchange(file_, nullptr)), 0); }
-    std::string name(const char* leaf = "data.h5") const { return folder_ + "/" + leaf; }
-    std::string text(const char* leaf) const {
-        std::ifstream stream(name(leaf));
-        return {std::istreambuf_iterator<char>(stream), {}};
-    }
-    std::vector<unsigned char> read(Address at, std::size_t bytes) {
-        std::vector<unsigned char> got(bytes, 0xee);
-        EXPECT_EQ(driver_->read(file_, Use::raw, 0, at, bytes, got.data()), 0);
-        return got;
-    }
-
-    std::string folder_;
-    const DriverClass* driver_ = nullptr;
-    FileHead* file_ = nullptr;
-};
 
 TEST_F(Driver, is_one_of_version_1_by_the_name_penstock) {
     EXPECT_EQ(H5PLget_plugin_type(), 2);
@@ -267,92 +146,6 @@ TEST_P(Vectors, may_be_shortened_to_what_differs) {
     ASSERT_EQ(driver_->read_vector(file_, 0, 4, uses, offsets, bytes, memory), 0);
     const auto got = GetParam() ? device.fetched() : host;
     for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(std::memcmp(got.data() + 100 * i, data.data() + offsets[i], 100), 0);
-}
-
-// Two buffers of the file: 12 bytes of each 16, from 600 on not at one distance, and a large piece far behind, into
-// memory without gaps; then what lies at 1000 in the second, into memory with gaps. The sequences of the two sides end
-// at different bytes.
-class Selections : public Vectors {
-  protected:
-    Selections() {
-        SpacesOfTest& test = spaces_of_test();
-        test = {};
-        std::vector<Sequence> columns;
-        for (std::size_t i = 0; i < 1001; ++i) columns.push_back({16 * i + (i > 600 ? i % 3 : 0), 12});
-        columns.push_back({100'000, 70'000});
-        std::vector<Sequence> gaps;
-        for (std::size_t i = 0; i < 30; ++i) gaps.push_back({90'000 + 20 * i, 7});
-        test.spaces = {columns, {{0, 5000}, {5000, 12 * 1001 + 70'000 - 5000}}, {{1000, 210}}, gaps};
-    }
-    static constexpr std::size_t kMemory = 90'600;
-    // The bytes of the file that each byte of memory stands for, or kBytes.
-    std::vector<std::size_t> places() const {
-        const auto& spaces = spaces_of_test().spaces;
-        std::vector<std::size_t> file, memory, places(kMemory, kBytes);
-        const auto spread = [](const std::vector<Sequence>& space, std::size_t base, std::vector<std::size_t>& to) {
-            for (const Sequence& one : space) {
-                for (std::size_t k = 0; k < one.bytes; ++k) to.push_back(base + one.offset + k);
-            }
-        };
-        spread(spaces[0], 40, file);
-        spread(spaces[2], 200'000, file);
-        spread(spaces[1], 0, memory);
-        spread(spaces[3], 0, memory);
-        for (std::size_t i = 0; i < memory.size(); ++i) places[memory[i]] = file[i];
-        return places;
-    }
-    int move(bool write, unsigned char* base) {
-        Id memory_spaces[] = {1, 3}, file_spaces[] = {0, 2};
-        Address offsets[] = {40, 200'000};
-        std::size_t bytes[] = {1, 0};
-        void* memory[] = {base, nullptr};
-        const void* sources[] = {base, nullptr};
-        const Use raw = Use::raw;
-        return write ? driver_->write_selection(file_, raw, 0, 2, memory_spaces, file_spaces, offsets, bytes, sources)
-                     : driver_->read_selection(file_, raw, 0, 2, memory_spaces, file_spaces, offsets, bytes, memory);
-    }
-};
-INSTANTIATE_TEST_SUITE_P(Memory, Selections, testing::Values(false, true));
-
-TEST_P(Selections, are_read_and_written_sequence_by_sequence_and_nothing_between) {
-    open("device=host");
-    const auto data = pattern(kBytes);
-    driver_->write(file_, Use::raw, 0, 0, kBytes, data.data());
-    const DeviceMemory device(kMemory);
-    std::vector<unsigned char> host(kMemory, 0xee);
-    if (GetParam()) Engines::here().get("host")->copy_to_device(device.data(), host.data(), kMemory);
-    unsigned char* base = GetParam() ? device.data() : host.data();
-    ASSERT_EQ(move(false, base), 0);
-    const auto got = GetParam() ? device.fetched() : host;
-    auto expected = data;
-    const auto from = places();
-    for (std::size_t i = 0; i < kMemory; ++i) {
-        ASSERT_EQ(got[i], from[i] == kBytes ? 0xee : data[from[i]]) << i;
-        if (from[i] != kBytes) expected[from[i]] = static_cast<unsigned char>(~got[i]);
-    }
-    for (unsigned char& byte : host = got) byte = static_cast<unsigned char>(~byte);
-    if (GetParam()) Engines::here().get("host")->copy_to_device(device.data(), host.data(), kMemory);
-    ASSERT_EQ(move(true, base), 0);
-    EXPECT_EQ(read(0, kBytes), expected);
-    EXPECT_EQ(spaces_of_test().open, 0u);
-}
-
-TEST_P(Selections, that_hdf5_cannot_walk_are_errors_and_leave_no_iterator) {
-    open("device=host,errors=" + name("errors"));
-    std::vector<unsigned char> host(kMemory);
-    spaces_of_test().fail = true;
-    EXPECT_LT(move(GetParam(), host.data()), 0);
-    EXPECT_EQ(spaces_of_test().open, 0u);
-    EXPECT_NE(text("errors").find("cannot walk a selection of '" + name()), std::string::npos) << text("errors");
-}
-
-TEST_P(Selections, behind_the_range_of_file_offsets_are_refused) {
-    open("device=host,errors=" + name("errors"));
-    spaces_of_test().spaces[0] = {{kLastAddress - 10, 12}};
-    std::vector<unsigned char> host(kMemory);
-    EXPECT_LT(move(GetParam(), host.data()), 0);
-    EXPECT_NE(text("errors").find("the range leaves those of file offsets"), std::string::npos) << text("errors");
-    EXPECT_EQ(std::filesystem::file_size(name()), 0u);
 }
 
 TEST_F(Driver, copies_memory_for_hdf5_where_a_side_is_of_a_device) {

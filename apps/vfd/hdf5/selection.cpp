@@ -10,10 +10,11 @@ namespace penstock::vfd {
 namespace {
 
 constexpr unsigned kOfTheSpace = 0x2;  // a flag of an iterator: it makes no copy of the space
+constexpr int kPoints = 1;              // a selection of single elements in any order, also more than once
 constexpr std::size_t kSequences = 512, kAllElements = ~std::size_t{0};
 
 Fault selection_fault() {
-    return {"walk a selection of", "HDF5 gives no sequences of it", "look in HDF5's error stack above", 0, 0, 0};
+    return {"walk a selection of", "HDF5 gives no sequences of it", "", 0, 0, 0};
 }
 
 // The sequences of one selection, one after the other.
@@ -87,7 +88,8 @@ Address add_pieces(PieceMover& moves, const Buffer& buffer, Sequences& file, Seq
 SelectionCalls::SelectionCalls(const Caller& caller) noexcept
     : create(reinterpret_cast<decltype(create)>(caller.function("H5Ssel_iter_create"))),
       next(reinterpret_cast<decltype(next)>(caller.function("H5Ssel_iter_get_seq_list"))),
-      close(reinterpret_cast<decltype(close)>(caller.function("H5Ssel_iter_close"))) {}
+      close(reinterpret_cast<decltype(close)>(caller.function("H5Ssel_iter_close"))),
+      select_type(reinterpret_cast<decltype(select_type)>(caller.function("H5Sget_select_type"))) {}
 
 Address move_selections(Mover& mover, SelectionMove move, const SelectionArrays& arrays, const SelectionCalls& calls) {
     PieceMover moves(mover, move.write);
@@ -99,11 +101,13 @@ Address move_selections(Mover& mover, SelectionMove move, const SelectionArrays&
         same_bytes = same_bytes || (i > 0 && arrays.element_bytes[i] == 0);
         same_memory = same_memory || (i > 0 && arrays.memory[i] == nullptr);
         if (!same_bytes) element_bytes = arrays.element_bytes[i];
-        if (!same_memory) {
+        if (!same_memory && arrays.memory[i] != buffer.memory) {
+            moves.flush();  // one copy is of one allocation
             buffer.memory = static_cast<std::byte*>(arrays.memory[i]);
             buffer.place = move.use == Use::raw ? mover.place_of(buffer.memory) : Place{};
         }
         buffer.offset = arrays.offsets[i];
+        moves.may_repeat(calls.select_type(arrays.memory_spaces[i]) == kPoints);
         Sequences file(calls, arrays.file_spaces[i], element_bytes);
         Sequences memory(calls, arrays.memory_spaces[i], element_bytes);
         end = std::max(end, add_pieces(moves, buffer, file, memory));

@@ -18,10 +18,13 @@ struct SelectionCalls {
     Status (*next)(Id iterator, std::size_t most_sequences, std::size_t most_elements, std::size_t* sequences,
                    std::size_t* elements, std::uint64_t* offsets, std::size_t* bytes) = nullptr;
     Status (*close)(Id iterator) = nullptr;
+    int (*select_type)(Id space) = nullptr;
 
     explicit SelectionCalls(const Caller& caller) noexcept;
     // False: this HDF5 has none of them where they can be found.
-    bool found() const noexcept { return create != nullptr && next != nullptr && close != nullptr; }
+    bool found() const noexcept { 
+        return create != nullptr && next != nullptr && close != nullptr && select_type != nullptr;
+    }
 };
 
 // Shortened by HDF5: a size of 0, or no memory, stands for the one before and for all that follow.

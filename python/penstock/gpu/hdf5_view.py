@@ -45,6 +45,9 @@ def _check(facts: dict[str, Any], dataset: Any) -> None:
     stored = dataset.id  # its dtype is kept; that of h5py's Dataset is asked anew, in 5 us or more
     if dtype != stored.dtype:
         _refuse(dataset, f"HDF5 would convert {stored.dtype} and {dtype} with the CPU", "use the same dtype")
+    if _has_fewer_bits(stored, dtype):
+        cause = f"its integers have fewer bits than {dtype}, and HDF5 would convert them with the CPU"
+        _refuse(dataset, cause, "read it into the host")
     if strides is not None and tuple(strides) != tuple(packed):
         _refuse(dataset, "the array has gaps or another order", "use a C-contiguous array")
     chunks = dataset.chunks  # of a property list that h5py keeps
@@ -52,6 +55,12 @@ def _check(facts: dict[str, Any], dataset: Any) -> None:
         _refuse(dataset, "it is made of datasets of other files", "read those")
     if stored.get_storage_size() == 0 or (chunks and stored.get_num_chunks() < _chunks(stored.shape, chunks)):
         _refuse(dataset, "parts of it are not stored, and HDF5 would fill them with the CPU", "write all of it first")
+
+
+def _has_fewer_bits(stored: Any, dtype: np.dtype[Any]) -> bool:
+    """Of integers, which NumPy knows by their bytes only. The question takes some microseconds."""
+    precision = getattr(stored.get_type(), "get_precision", None) if dtype.kind in "iu" else None
+    return precision is not None and precision() < 8 * dtype.itemsize
 
 
 def _chunks(shape: tuple[int, ...], chunks: tuple[int, ...]) -> int:

@@ -319,6 +319,11 @@ with h5py.File("x.h5", "w") as f:
     f.create_dataset("empty", (10,), "f8")
     part = f.create_dataset("part", (10,), "f8", chunks=(5,))
     part[:5] = 1
+    narrow = h5py.h5t.STD_I32LE.copy()
+    narrow.set_precision(24)
+    h5py.h5d.create(f.id, b"narrow", narrow, h5py.h5s.create_simple((10,)))
+    f["narrow"][:] = 1
+    f["i"] = np.arange(10, dtype="i4")
 with h5py.File("x.h5") as f:
     target = Array((1000, 50), "f8")
     f["a"].read_direct(view(target, f["a"]))
@@ -328,6 +333,8 @@ with h5py.File("x.h5") as f:
     print(refused(Array((1000, 50), "f8", (400, 8)), f["a"]))
     print(refused(Array((10,), "f8"), f["empty"]))
     print(refused(Array((10,), "f8"), f["part"]))
+    print(refused(Array((10,), "i4"), f["narrow"]))
+    print(refused(Array((10,), "i4"), f["i"]))
     del os.environ["HDF5_DRIVER"]
     print(refused(Array((1000, 50), "f8"), f["a"]))
 """
@@ -339,5 +346,7 @@ with h5py.File("x.h5") as f:
         "taken",
         "parts of it are not stored, and HDF5 would fill them with the CPU",
         "parts of it are not stored, and HDF5 would fill them with the CPU",
+        "its integers have fewer bits than int32, and HDF5 would convert them with the CPU",
+        "taken",
         "HDF5 moves its bytes by another driver",
     ], done.err

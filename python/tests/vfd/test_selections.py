@@ -97,6 +97,37 @@ def test_elements_land_where_numpy_has_them(tmp_path: Path, config: str) -> None
         assert moved(done, "read", "windows") > 0 and moved(done, "write", "windows") > 0
 
 
+REPEATED = """
+import h5py, numpy as np
+from h5py import h5s
+
+def points(count, chosen):
+    space = h5s.create_simple((count,))
+    space.select_elements(np.array(chosen).reshape(-1, 1))
+    return space
+
+with h5py.File("x.h5", "w") as f:
+    for bytes in (4, 40_000, 100_000, 1 << 20):
+        kind = f"V{bytes}"
+        made = [np.full((), number, "u1").tobytes() * bytes for number in range(9)]
+        dataset = f.create_dataset(kind, (6,), kind)
+        # Places of the file, and of memory, that come twice: the last of them wins.
+        for _ in range(3):
+            dataset.id.write(points(8, range(8)), points(6, [0, 2, 4, 5, 0, 2, 4, 5]), np.array(made[:8], kind))
+        assert [one.tobytes()[::bytes // 2][0] for one in dataset[...]] == [4, 0, 5, 0, 6, 7], kind
+        got = np.zeros(4, kind)
+        dataset.id.read(points(4, [0, 1, 2, 0]), points(6, [0, 2, 4, 5]), got)
+        assert [one.tobytes()[::bytes // 2][0] for one in got] == [7, 5, 6, 0], kind
+print("same")
+"""
+
+
+@pytest.mark.parametrize("config", ["memory=device", "memory=device,large=64KiB,path=direct", "memory=host"])
+def test_of_elements_that_are_selected_twice_the_last_wins(tmp_path: Path, config: str) -> None:
+    done = run(REPEATED, tmp_path, config)
+    assert (done.code, done.out) == (0, "same\n"), done.err
+
+
 def test_a_selection_of_nothing_moves_nothing(tmp_path: Path) -> None:
     program = """
 import h5py, numpy as np
