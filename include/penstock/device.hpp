@@ -127,12 +127,11 @@ class Device {
 
     virtual std::unique_ptr<Stream> make_stream() = 0;
     virtual std::unique_ptr<Event> make_event() = 0;
-    // Makes the device current for the calling thread, and returns what was current before. Each thread of Penstock's
-    // own calls it once. Threads of callers are lent: see DeviceScope.
-    virtual int enter_thread() = 0;
-    // Makes current what enter_thread returned. A GPU that the process does not use stays unused: its context would
-    // take memory of it.
-    virtual void leave_thread(int before) noexcept = 0;
+    // Makes the device current for the calling thread. Each thread of Penstock's own calls it once.
+    virtual void enter_thread() = 0;
+    // The same for one call on a thread of the caller: leave_call makes current what was. See DeviceScope.
+    virtual void enter_call() = 0;
+    virtual void leave_call() noexcept = 0;
     // Waits for the work queued so far on a stream that others made: a cudaStream_t as a number, 0 (or 1, as DLPack and
     // the CUDA array interface write it) for the default stream. It must exist. The emulated device knows its own
     // streams, and 0, where nothing is ever queued. A device without streams for others knows 0 alone.
@@ -142,14 +141,13 @@ class Device {
 // Makes a device current for one call on a thread of the caller, and then what was current before.
 class DeviceScope {
   public:
-    explicit DeviceScope(Device& device) : device_(device), before_(device.enter_thread()) {}
-    ~DeviceScope() { device_.leave_thread(before_); }
+    explicit DeviceScope(Device& device) : device_(device) { device.enter_call(); }
+    ~DeviceScope() { device_.leave_call(); }
     DeviceScope(const DeviceScope&) = delete;
     DeviceScope& operator=(const DeviceScope&) = delete;
 
   private:
     Device& device_;
-    int before_;
 };
 
 // Options of the emulated GPU. Throttled, each copy takes latency + bytes/bandwidth of stream time.

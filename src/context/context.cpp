@@ -121,7 +121,7 @@ MemoryView Context::wrap(void* memory, std::uint64_t bytes, MemoryKind kind_expe
         if (info.kind == MemoryKind::device && info.device_index != state_->device_index) {
             refuse("the pointer belongs to another device, number " + std::to_string(info.device_index));
         }
-    } else if (info.known && info.kind == MemoryKind::device) {
+    } else if (info.known && info.kind == MemoryKind::device && !state_->emulated) {  // whose memory is the host's
         refuse(std::string("the pointer is device memory, not ") + to_string(kind_expected));
     }
     if (info.known && info.bytes != 0) {

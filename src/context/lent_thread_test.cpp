@@ -24,13 +24,22 @@ int& current() {
     return device;
 }
 
+std::vector<int>& before() {
+    static thread_local std::vector<int> devices;
+    return devices;
+}
+
 class NumberedDevice final : public device::test::ForwardingDevice {
   public:
-    int enter_thread() override {
+    void enter_thread() override { current() = kOurs; }
+    void enter_call() override {
+        before().push_back(std::exchange(current(), kOurs));
         entered = true;
-        return std::exchange(current(), kOurs);
     }
-    void leave_thread(int before) noexcept override { current() = before; }
+    void leave_call() noexcept override {
+        current() = before().back();
+        before().pop_back();
+    }
     std::unique_ptr<Stream> make_stream() override {
         EXPECT_EQ(current(), kOurs) << "a stream is made for the device that is current";
         return ForwardingDevice::make_stream();

@@ -84,6 +84,7 @@ class ContextState {
     const Seams seams;
     std::shared_ptr<Device> device;
     const int device_index = device->info().index;  // to ask for all of info() is slow
+    const bool emulated = device->info().emulated;
     StreamPool streams{*device};
     os::System& system;
     std::shared_ptr<path::Mappings> mappings;

@@ -21,8 +21,9 @@ class ForwardingDevice : public Device {
     PointerInfo pointer_info(const void* memory) override { return device_->pointer_info(memory); }
     std::unique_ptr<Stream> make_stream() override { return device_->make_stream(); }
     std::unique_ptr<Event> make_event() override { return device_->make_event(); }
-    int enter_thread() override { return device_->enter_thread(); }
-    void leave_thread(int before) noexcept override { device_->leave_thread(before); }
+    void enter_thread() override { device_->enter_thread(); }
+    void enter_call() override { device_->enter_call(); }
+    void leave_call() noexcept override { device_->leave_call(); }
     void synchronize_native(std::uintptr_t stream) override { device_->synchronize_native(stream); }
 
   private:

@@ -32,7 +32,7 @@ class GpuCompute final : public Compute {
 }  // namespace
 
 std::unique_ptr<Compute> make_gpu_compute(const Context& context, const MatrixFile& file) {
-    context.device().enter_thread();
+    const DeviceScope current(context.device());
     return std::make_unique<GpuCompute>(context, file);
 }
 

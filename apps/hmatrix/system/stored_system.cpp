@@ -13,9 +13,11 @@
 namespace penstock::hmatrix {
 
 StoredSystem::StoredSystem(const Context& context, const std::string& path, const SystemOptions& options)
-    : workers_(options.workers),
+    : context_(context),
+      workers_(options.workers),
       file_(MatrixFile::open(context, workers_, path)),
       block_size_(std::min(options.block_size, kLargestBlock)) {
+    const DeviceScope current(context_.device());
     const bool gpu = !options.on_host && !context.device().info().emulated;
     compute_ = gpu ? make_gpu_compute(context, file_) : make_host_compute(file_, workers_);
     open_source(context, options);
@@ -99,6 +101,7 @@ void StoredSystem::to_user(std::span<const double> from, std::span<double> to) c
 }
 
 void StoredSystem::multiply(std::span<const double> x, std::span<double> y, double accuracy) {
+    const DeviceScope current(context_.device());
     need_columns(x, y);
     std::vector<double> from(x.size()), to(x.size());
     to_matrix(x, from);
@@ -113,6 +116,7 @@ void StoredSystem::multiply(std::span<const double> x, std::span<double> y, doub
 }
 
 double StoredSystem::product_seconds(int products, double accuracy) {
+    const DeviceScope current(context_.device());
     const std::int64_t n = file_.head().unknowns;
     VectorSpace& vectors = compute_->vectors();
     const auto there = vectors.allocate(2);
@@ -147,6 +151,7 @@ std::unique_ptr<LinearOperator> StoredSystem::jacobi_of(int tiers) {
 }
 
 SolveResult StoredSystem::solve(std::span<const double> b, std::span<double> x, const SystemSolve& how) {
+    const DeviceScope current(context_.device());
     need_columns(b, x);
     SolveOptions options = how.options;
     if (how.preconditioner) options.preconditioner = preconditioner();

@@ -73,6 +73,7 @@ class StoredSystem {
     std::unique_ptr<LinearOperator> jacobi_of(int tiers);
     void need_columns(std::span<const double> given, std::span<const double> made) const;
 
+    Context context_;
     Workers workers_;
     MatrixFile file_;
     std::int64_t block_size_;

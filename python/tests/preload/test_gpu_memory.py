@@ -5,6 +5,7 @@ The programs are gpu_program.c and gpu_fortran.f90 of tests/preload."""
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,10 @@ def program() -> Path:
 def run(case: str, memory: str, file: Path, **more: str) -> tuple[rig.Run, dict]:
     report = file.with_name("report.json")
     engine = str(program().with_name("libpenstock.so.0"))
-    environment = rig.preloaded(PENSTOCK_RUN_REPORT=str(report), PENSTOCK_RUN_LIBRARY=engine, **more)
+    found = str(program().parent)  # before the driver of a machine that has one
+    environment = rig.preloaded(
+        PENSTOCK_RUN_REPORT=str(report), PENSTOCK_RUN_LIBRARY=engine, LD_LIBRARY_PATH=found, **more
+    )
     done = rig.plain(program(), case, memory, file, env=environment)
     return done, json.loads(report.read_text())
 
@@ -60,7 +64,8 @@ def test_statements_of_fortran_move_whole_arrays(how: str, memory: str, tmp_path
 
 
 def test_without_the_library_a_device_pointer_is_a_bad_address(tmp_path: Path) -> None:
-    done = rig.plain(program(), "posix", "device", tmp_path / "file")
+    found = {"LD_LIBRARY_PATH": str(program().parent)}
+    done = rig.plain(program(), "posix", "device", tmp_path / "file", env=os.environ | found)
     assert done.code == 1 and "Bad address" in done.err
 
 

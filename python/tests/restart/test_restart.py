@@ -79,6 +79,16 @@ def test_arrays_of_the_device_are_taken_and_filled(tmp_path: Path) -> None:
         restart.write({"x": np.arange(1000.0)})
 
 
+def test_arrays_that_were_loaded_on_the_host_are_written(tmp_path: Path) -> None:
+    values = np.arange(1000.0)
+    np.save(tmp_path / "x.npy", values)
+    ours = ps.load(tmp_path / "x.npy", device="host")
+    ps.Restart(tmp_path / "run", device="host").write({"x": ours})
+    read = np.zeros_like(values)
+    ps.Restart(tmp_path / "run", device="host").read({"x": read})
+    assert (read == values).all()
+
+
 def test_damage_is_told_by_a_warning_and_the_older_generation_is_read(tmp_path: Path) -> None:
     restart, x = opened(tmp_path), particles()
     restart.write({"x": x}, attrs={"step": 1})

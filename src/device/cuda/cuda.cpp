@@ -4,6 +4,8 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cctype>
 #include <fstream>
 #include <map>
@@ -61,13 +63,27 @@ Function find_driver_function(const char* name, [[maybe_unused]] unsigned since)
     return reinterpret_cast<Function>(function);
 }
 
-// Whether this process has a context on a GPU. To make one takes hundreds of MB of its memory.
-bool is_used(int index) noexcept {
-    using State = CUresult (*)(CUdevice, unsigned*, int*);
-    static const auto ask = find_driver_function<State>("cuDevicePrimaryCtxGetState", 7000);
-    unsigned flags = 0;
-    int active = 0;
-    return ask != nullptr && ask(index, &flags, &active) == CUDA_SUCCESS && active != 0;
+// The driver's part of the contexts that the runtime uses. Null where the driver is too old to be asked.
+struct ContextCalls {
+    CUresult (*retain)(CUcontext*, CUdevice) = find_driver_function<decltype(retain)>("cuDevicePrimaryCtxRetain", 7000);
+    CUresult (*push)(CUcontext) = find_driver_function<decltype(push)>("cuCtxPushCurrent", 4000);
+    CUresult (*pop)(CUcontext*) = find_driver_function<decltype(pop)>("cuCtxPopCurrent", 4000);
+};
+const ContextCalls& context_calls() {
+    static const ContextCalls calls;
+    return calls;
+}
+
+// Retained once for each GPU, for as long as the process lives. Null: there is none.
+CUcontext primary_context(int index) noexcept {
+    constexpr int kMostDevices = 64;
+    static std::array<std::atomic<CUcontext>, kMostDevices> kept{};
+    if (index < 0 || index >= kMostDevices || context_calls().retain == nullptr) return nullptr;
+    std::atomic<CUcontext>& context = kept[static_cast<std::size_t>(index)];
+    CUcontext found = context.load(std::memory_order_acquire);  // Pairs with: the store below
+    if (found != nullptr || context_calls().retain(&found, index) != CUDA_SUCCESS) return found;
+    context.store(found, std::memory_order_release);  // two threads at once retain it twice, which does no harm
+    return found;
 }
 
 AllocationRange extent_of(PointerAttribute ask, const void* memory) noexcept {
@@ -104,12 +120,9 @@ class CudaDevice final : public Device {
     PointerInfo pointer_info(const void* memory) override;
     std::unique_ptr<Stream> make_stream() override { return std::make_unique<CudaStream>(facts_); }
     std::unique_ptr<Event> make_event() override { return std::make_unique<CudaEvent>(facts_.index); }
-    int enter_thread() override {
-        int before = 0;
-        cuda_check(make_current(facts_.index, before), "cudaSetDevice");
-        return before;
-    }
-    void leave_thread(int before) noexcept override { make_current_again(before, facts_.index); }
+    void enter_thread() override { cuda_check(cudaSetDevice(facts_.index), "cudaSetDevice"); }
+    void enter_call() override { cuda_check(push_device(facts_.index), "cuCtxPushCurrent"); }
+    void leave_call() noexcept override { pop_device(); }
     void synchronize_native(std::uintptr_t stream) override {
         const ScopedCudaDevice scope(facts_.index);
         cuda_check(cudaStreamSynchronize(reinterpret_cast<cudaStream_t>(stream)), "cudaStreamSynchronize");
@@ -264,13 +277,17 @@ PointerInfo CudaDevice::pointer_info(const void* memory) {
 
 }  // namespace
 
-cudaError_t make_current(int index, int& before) noexcept {
-    const cudaError_t code = cudaGetDevice(&before);
-    return code != cudaSuccess || before == index ? code : cudaSetDevice(index);
+cudaError_t push_device(int index) noexcept {
+    const CUcontext context = primary_context(index);
+    if (context == nullptr || context_calls().push == nullptr || context_calls().pop == nullptr) {
+        return cudaErrorDevicesUnavailable;
+    }
+    return context_calls().push(context) == CUDA_SUCCESS ? cudaSuccess : cudaErrorDeviceUninitialized;
 }
 
-void make_current_again(int before, int index) noexcept {
-    if (before != index && is_used(before)) cuda_worked(cudaSetDevice(before));
+void pop_device() noexcept {
+    CUcontext popped = nullptr;
+    static_cast<void>(context_calls().pop(&popped));
 }
 }  // namespace device
 

@@ -38,26 +38,25 @@ inline bool cuda_worked(cudaError_t code) noexcept {
     return false;
 }
 
-// Makes a device current for the thread; `before` gets the one that was.
-cudaError_t make_current(int index, int& before) noexcept;
-// Makes `before` current again, where the process uses it: cudaSetDevice makes a context, which takes memory there.
-void make_current_again(int before, int index) noexcept;
+// Puts the primary context of a device, which the runtime uses, over what is current for the thread. The device that
+// the thread chose by cudaSetDevice stays chosen, and a GPU that the process does not use gets no context.
+cudaError_t push_device(int index) noexcept;
+void pop_device() noexcept;
 
-// Makes a device current for a scope, and then restores the device of the caller's thread.
+// Makes a device current for a scope.
 class ScopedCudaDevice {
   public:
-    explicit ScopedCudaDevice(int index) : index_(index) { cuda_check(make_current(index, before_), "cudaSetDevice"); }
+    explicit ScopedCudaDevice(int index) { cuda_check(push_device(index), "cuCtxPushCurrent"); }
     // For destructors, which go on where it fails.
-    ScopedCudaDevice(int index, std::nothrow_t) noexcept : index_(index) {
-        if (!cuda_worked(make_current(index, before_))) before_ = index;
+    ScopedCudaDevice(int index, std::nothrow_t) noexcept : pushed_(cuda_worked(push_device(index))) {}
+    ~ScopedCudaDevice() {
+        if (pushed_) pop_device();
     }
-    ~ScopedCudaDevice() { make_current_again(before_, index_); }
     ScopedCudaDevice(const ScopedCudaDevice&) = delete;
     ScopedCudaDevice& operator=(const ScopedCudaDevice&) = delete;
 
   private:
-    int index_;
-    int before_ = 0;
+    bool pushed_ = true;
 };
 
 }  // namespace penstock::device

@@ -52,8 +52,9 @@ class HostDevice final : public Device {
 
     std::unique_ptr<Stream> make_stream() override { return std::make_unique<HostStream>(memory_, streams_, cost_); }
     std::unique_ptr<Event> make_event() override { return std::make_unique<HostEvent>(); }
-    int enter_thread() override { return 0; }
-    void leave_thread(int) noexcept override {}
+    void enter_thread() override {}
+    void enter_call() override {}
+    void leave_call() noexcept override {}
 
     void synchronize_native(std::uintptr_t stream) override {
         if (stream != 0) streams_->with(stream, [](HostStream& one) { one.synchronize(); });

@@ -42,19 +42,19 @@ NewFolder::NewFolder(const fs::path& name) : spare_(name.string()) {
 NewFolder::~NewFolder() {
     spare_.release();
     std::error_code ignored;
-    fs::remove_all(path_, ignored);
+    if (!path_.empty()) fs::remove_all(path_, ignored);  // else another may have a folder of that name by now
 }
 
 void NewFolder::take_free_name(const std::string& name) {
-    if (::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, name.c_str(), RENAME_NOREPLACE) == 0) return;
+    if (::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, name.c_str(), RENAME_NOREPLACE) == 0) return path_.clear();
     const bool has_no_such_rename = errno == EINVAL || errno == ENOSYS;
-    if (has_no_such_rename && ::rename(path_.c_str(), name.c_str()) == 0) return;
+    if (has_no_such_rename && ::rename(path_.c_str(), name.c_str()) == 0) return path_.clear();
     if (errno == EEXIST || errno == ENOTEMPTY) refuse_second_writer(name);
     throw Error(errno_info("open history", name, errno));
 }
 
 void NewFolder::replace(const std::string& name) {
-    if (::rename(path_.c_str(), name.c_str()) == 0) return;  // an empty folder was there
+    if (::rename(path_.c_str(), name.c_str()) == 0) return path_.clear();  // an empty folder was there
     if (errno != ENOTEMPTY && errno != EEXIST) throw Error(errno_info("open history", name, errno));
     if (::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, name.c_str(), RENAME_EXCHANGE) == 0) return;
     const std::string old = path() + "-old";

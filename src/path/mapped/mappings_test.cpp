@@ -50,8 +50,9 @@ class Registrar final : public Device {
     PointerInfo pointer_info(const void*) override { return {}; }
     std::unique_ptr<Stream> make_stream() override { return nullptr; }
     std::unique_ptr<Event> make_event() override { return nullptr; }
-    int enter_thread() override { return 0; }
-    void leave_thread(int) noexcept override {}
+    void enter_thread() override {}
+    void enter_call() override {}
+    void leave_call() noexcept override {}
 
     std::size_t held() {
         const std::lock_guard lock(mutex_);
