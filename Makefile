@@ -148,6 +148,7 @@ define BUILD
 	  -C cmake.define.CMAKE_CUDA_ARCHITECTURES='$(ARCHITECTURES)' -C cmake.define.PENSTOCK_PCH=$(PCH) \
 	  -C cmake.define.PENSTOCK_GROUPS=$(GROUPS) -C cmake.define.PENSTOCK_APPS=$1 -C cmake.define.PENSTOCK_CUDA=$3 \
 	  '.[report,formats]'
+	@rm -f $(STAMPS)/part*  # what another build left out lies in .venv no longer
 	@touch $@
 endef
 $(STAMPS)/package: $(STAMPS)/venv $(PACKAGE)

@@ -12,7 +12,7 @@ import difflib
 import importlib
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal
@@ -117,11 +117,15 @@ FORMATS: dict[str, Format] = {
 # Those of several datasets, for type checkers: load() gives a dict.
 Several = Literal["hdf5", "netcdf4", "netcdf3", "safetensors", "zarr"]
 _BY_SUFFIX = {suffix: one for one in FORMATS.values() for suffix in one.suffixes}
-# First bytes; where they may be, ascending; and the formats that begin so.
-_SIGNED = [
-    (begins, starts, [one for one in FORMATS.values() if (one.begins, one.starts) == (begins, starts)])
-    for begins, starts in dict.fromkeys((one.begins, one.starts) for one in FORMATS.values() if one.begins)
-]
+
+
+def signed(formats: Mapping[str, Format]) -> list[tuple[tuple[bytes, ...], tuple[int, ...], list[Format]]]:
+    """First bytes; where they may be, ascending; and the formats that begin so."""
+    kinds = dict.fromkeys((one.begins, one.starts) for one in formats.values() if one.begins)
+    return [(*kind, [one for one in formats.values() if (one.begins, one.starts) == kind]) for kind in kinds]
+
+
+_SIGNED = signed(FORMATS)
 BARE = (".bin", ".raw")  # suffixes of what is elements and nothing else; to open such a file needs their type
 TOLD = next(one for one in FORMATS.values() if one.needs_dtype)  # the format of files whose elements a caller tells
 # Formats that open() does not read: their first bytes, and what does.

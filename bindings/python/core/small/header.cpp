@@ -12,11 +12,13 @@
 #include <cstring>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "formats/json/value.hpp"
 #include "formats/parsers.hpp"
 #include "os/fd.hpp"
 #include "python/core/core.hpp"
+#include "python/shared/gil.hpp"
 
 namespace penstock::python {
 namespace {
@@ -119,14 +121,20 @@ nb::object read_header(const std::string& format, nb::handle path) {
     return nb::none();
 }
 
-// The bytes there, fewer where the file ends before. Raises OSError of the system.
+// The bytes there, fewer where the file ends before. Raises OSError of the system. Other threads of Python run
+// meanwhile: a disk may take long.
 std::string_view read_few(int descriptor, std::uint64_t offset, std::span<char> into) {
     std::size_t there = 0;
     while (there < into.size()) {
         const auto at = static_cast<off_t>(offset + there);
-        const ssize_t got = ::pread(descriptor, into.data() + there, into.size() - there, at);
-        if (got < 0 && errno == EINTR) continue;
+        const auto [got, failure] = [&] {
+            const GilReleased release;
+            const ssize_t read = ::pread(descriptor, into.data() + there, into.size() - there, at);
+            return std::pair(read, read < 0 ? errno : 0);
+        }();
+        if (failure == EINTR) continue;
         if (got < 0) {
+            errno = failure;
             PyErr_SetFromErrno(PyExc_OSError);
             throw nb::python_error();
         }
