@@ -221,7 +221,8 @@ def test_help_says_what_values_are_in_whole_sentences_with_an_example() -> None:
     for words in commands():
         text = run_penstock(*words, "--help", env={"COLUMNS": "200"}).out
         words_of_types = re.search(r"<(str|bool|int|float)>|\[\[", text)
-        assert not words_of_types or importlib.metadata.version("typer") == "0.28.0", text  # which adds them
+        version = tuple(int(part) for part in importlib.metadata.version("typer").split(".")[:2])
+        assert not words_of_types or version in ((0, 27), (0, 28)), text  # which add them
         assert "Of a write over it" not in text
         example = re.search(rf"Example: (penstock {' '.join(words)}\b.*)|Example: .*penstock {' '.join(words)} ", text)
         assert example, text

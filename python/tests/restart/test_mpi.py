@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
+from c_abi.compilers import works
 from c_abi.snapshot_rig import LIBRARY
 
 TREE = Path(__file__).parents[3]
@@ -19,11 +19,11 @@ ROOT_TOO |= {"OMPI_MCA_rmaps_base_oversubscribe": "1", "PRTE_MCA_rmaps_default_m
 ROOT_TOO |= {"OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
 MODULES = ("", "_history", "_mpi", "_snapshot", "_restart", "_mpi_restart")
 ALL = 100_003
-FOUND = [kind for kind in (".openmpi", ".mpich") if shutil.which(f"mpifort{kind}")] or [""]
+FOUND = [kind for kind in (".openmpi", ".mpich") if works(f"mpifort{kind}")] or [""]
 KINDS = [FOUND[0], *(pytest.param(kind, marks=pytest.mark.long) for kind in FOUND[1:])]
 pytestmark = [
     pytest.mark.skipif(not LIBRARY.exists(), reason="the package is not installed: it has no library"),
-    pytest.mark.skipif(shutil.which("mpifort") is None, reason="there is no MPI with a Fortran compiler"),
+    pytest.mark.skipif(not works(f"mpifort{FOUND[0]}"), reason="there is no MPI with a Fortran compiler"),
 ]
 
 

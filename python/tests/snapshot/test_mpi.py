@@ -10,6 +10,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from c_abi.compilers import works
 from c_abi.snapshot_rig import LIBRARY
 
 TREE = Path(__file__).parents[3]
@@ -79,8 +80,8 @@ def run(program: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def compiled(compiler: str, program: Path, sources: list[Path], *flags: str) -> Path:
-    if shutil.which(compiler) is None:
-        pytest.skip(f"there is no {compiler}")
+    if not works(compiler):
+        pytest.skip(f"there is no {compiler} that finds its compiler")
     command = [compiler, *flags, *map(str, sources), str(LIBRARY), f"-Wl,-rpath,{LIBRARY.parent}", "-o", str(program)]
     subprocess.run(command, cwd=program.parent, check=True)
     return program
