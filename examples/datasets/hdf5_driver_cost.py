@@ -22,6 +22,7 @@ import numpy as np
 PIECE = 16384  # elements of 4 bytes: 64 KiB
 PIECES = 200
 TABLE = (200_000, 4)
+TILE = 256  # elements of a side: 256 KiB, which fits HDF5's chunk cache
 
 
 def main(mebibytes: float, repeats: int, folder: Path) -> None:
@@ -48,6 +49,8 @@ def make(file: Path, elements: int) -> None:
         target["written"] = values
         target.create_dataset("chunks", data=values, chunks=(min(elements, 1 << 18),))
         target["table"] = chance.random(TABLE, dtype="f4")
+        side = max(TILE, int((elements // 2) ** 0.5) // TILE * TILE)  # half as large as the others
+        target.create_dataset("tiles", data=chance.random((side, side), dtype="f4"), chunks=(TILE, TILE))
 
 
 def measured(file: Path, variables: str) -> Iterator[tuple[str, float]]:
@@ -59,11 +62,16 @@ def measured(file: Path, variables: str) -> Iterator[tuple[str, float]]:
 
 
 def process(name: str) -> None:
+    rows: dict[str, float] = {}
+    gpu = GpuMemory.of_this_machine(bool(os.environ.get("HDF5_DRIVER")))
+    places = [("host", HostMemory()), *([("GPU", gpu)] if gpu is not None else [])]
     with h5py.File(name, "r+") as file:
-        rows = dict(timed_rows(file, "host", HostMemory()))
-        gpu = GpuMemory.of_this_machine(bool(os.environ.get("HDF5_DRIVER")))
-        if gpu is not None:
-            rows |= timed_rows(file, "GPU", gpu)
+        for place, memory in places:
+            rows |= timed_rows(file, place, memory)
+            rows |= timed_tiles(file, f"tiles, {place}", memory)
+    with h5py.File(name, "r", rdcc_nbytes=0) as file:
+        for place, memory in places:
+            rows |= timed_tiles(file, f"tiles, no cache, {place}", memory)
     print(json.dumps(rows))
 
 
@@ -142,6 +150,15 @@ def timed_rows(file: h5py.File, place: str, memory: Any) -> Iterator[tuple[str, 
     source[...] = memory.cupy.asarray(whole) if place == "GPU" else whole
     yield f"all written, {place}", seconds(lambda: (memory.write(file["written"], source), file.flush()))
     assert np.array_equal(file["written"][...], whole)
+
+
+def timed_tiles(file: h5py.File, name: str, memory: Any) -> Iterator[tuple[str, float]]:
+    """All of a dataset whose chunks have short rows, with HDF5's chunk cache or without."""
+    dataset = file["tiles"]
+    array = memory.empty(dataset.shape)
+    memory.read(dataset, array, np.s_[:])  # the first has the page faults
+    yield name, seconds(lambda: memory.read(dataset, array, np.s_[:]))
+    assert np.array_equal(memory.to_host(array), dataset[...]), name
 
 
 def starts(elements: int) -> list[int]:

@@ -12,7 +12,7 @@
 
 namespace penstock::vfd {
 
-// HDF5's functions for iterators, of the library that calls.
+// HDF5's functions for selections, of the library that calls.
 struct SelectionCalls {
     Id (*create)(Id space, std::size_t element_bytes, unsigned flags) = nullptr;
     Status (*next)(Id iterator, std::size_t most_sequences, std::size_t most_elements, std::size_t* sequences,

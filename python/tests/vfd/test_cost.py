@@ -19,6 +19,7 @@ def test_the_program_prints_what_each_request_took(tmp_path: Path) -> None:
     first, *rows = done.stdout.splitlines()
     assert first.split() == ["without,", "ms", "with,", "ms", "times"]
     names = ["all, contiguous", "all, in chunks", "three of four columns", "200 of 64 KiB", "all written"]
+    names += ["tiles", "tiles, no cache"]
     assert [row[:28].strip() for row in rows if ", host" in row] == [f"{name}, host" for name in names]
     assert all(float(row.split()[-1]) > 0 for row in rows)
     assert not any(tmp_path.iterdir())
