@@ -385,6 +385,10 @@ TEST(Context, wrong_use_is_refused_in_words) {
     int on_stack = 0;
     EXPECT_EQ(code_of([&] { context.wrap(&on_stack, 4, MemoryKind::device); }), ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { context.wrap(buffer.data(), 4097, MemoryKind::device); }), ErrorCode::invalid_argument);
+    const char* device = std::getenv("PENSTOCK_TEST_DEVICE");
+    const bool is_host_memory = device == nullptr || std::string_view(device) == "host";
+    EXPECT_EQ(code_of([&] { context.wrap(buffer.data(), 4096, MemoryKind::system); }),
+              is_host_memory ? ErrorCode::ok : ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([&] { Context(ContextOptions{.device = "gpu"}); }), ErrorCode::invalid_argument);
     EXPECT_EQ(file.read(buffer.view(), 1000).bytes, 0u);
 }

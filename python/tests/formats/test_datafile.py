@@ -206,6 +206,7 @@ def test_an_interrupt_ends_a_read_and_nothing_is_left(large: Path, index: slice)
     with penstock.open(large, context=slow()) as file:
         count = len(range(1_000_000)[index])
         out = penstock.Array(file.context.allocate(8 * count), "float64", (count,))
+        np.asarray(out)[...] = -1
         threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
         began = time.monotonic()
         with pytest.raises(KeyboardInterrupt):

@@ -141,6 +141,7 @@ def test_an_interrupt_ends_decoding_and_nothing_is_left(
 ) -> None:
     monkeypatch.setattr(aside, "_PATIENCE_S", 20)  # of a machine that is busy with other things
     out, decode = memory(file), file._file._mover.decode
+    np.asarray(out)[...] = -1
     decode.interrupt_at = 5
 
     def take(number: int, frame: Any) -> None:
@@ -158,6 +159,9 @@ def test_an_interrupt_ends_decoding_and_nothing_is_left(
     time.sleep(3 * PART_S)
     assert parts(file) == made
     assert np.array_equal(held, np.asarray(out))
+    placed = np.flatnonzero(held == CONTENT).size  # the part that was being made may be placed or not
+    assert made - 1 <= placed / (ROWS // PARTS) <= made
+    assert np.count_nonzero(held == -1) == ROWS - placed
 
 
 @pytest.mark.parametrize("by_library", [True, False])
