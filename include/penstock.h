@@ -292,7 +292,7 @@ void penstock_transfer_free(penstock_transfer* transfer);
 /* ---- Datasets: arrays in files, by name ----
  *
  * Of formats whose metadata need no other library: NPY, classic netCDF (CDF-1, 2 and 5), safetensors, Zarr (versions 2
- * and 3, without shards), and raw elements.
+ * and 3), the folder of a history of raw files ("raw-history", which is read and not written), and raw elements.
  * HDF5 and netCDF-4 are PENSTOCK_UNSUPPORTED here: use Penstock from Python, or read at the offsets that the HDF5
  * library tells with penstock_read. A file that is damaged is PENSTOCK_IO_ERROR, one that was cut short
  * PENSTOCK_END_OF_FILE, and a name that the file does not have PENSTOCK_NOT_FOUND.
@@ -304,7 +304,8 @@ typedef struct penstock_dataset penstock_dataset;
 
 typedef struct penstock_datafile_options {
     uint64_t struct_size;
-    const char* format;    /* null: by the file's first bytes; "npy", "netcdf3", "safetensors", "zarr", "raw" */
+    const char* format;    /* null: by the file's first bytes; "npy", "netcdf3", "safetensors", "zarr", "raw-history",
+                              "raw" */
     int32_t writable;      /* elements may be written; metadata stay as they are */
     uint32_t rank;         /* this and the next three: of "raw" alone, the one dataset "data" */
     const char* dtype;     /* as in penstock_dataset_info, e.g. "float32" */

@@ -56,10 +56,12 @@ def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a cho
     external: bool = False,
     **options: Unpack[FileOptions],
 ) -> DataFile:
-    """Opens an HDF5, netCDF, NPY, safetensors or Zarr file, or, with `dtype` and `shape`, a raw one.
+    """Opens an HDF5, netCDF, NPY, safetensors or Zarr file, a history of raw files, or, with `dtype` and `shape`, a raw
+    file.
 
     Args:
-        name: the file, or the folder of a Zarr store; "history.pe######.nc" stands for the files of all processes.
+        name: the file, or the folder of a Zarr store or of a raw history; "history.pe######.nc" stands for the files of
+            all processes.
         mode: there is none; what others call "r+" is write=True, and "w" is create().
         write: also for appending and for writing into existing datasets, in place.
         device: where arrays are read to: "auto" (a GPU when there is one), "host", "cuda:0", ...
@@ -83,7 +85,9 @@ def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a cho
         raise TypeError(_no_mode(name, mode))
     name = _place(name, "open")
     if dtype is None and format == registry.TOLD.name:
-        raise TypeError("a raw file needs dtype=, the type of its elements")
+        if not os.path.isdir(name):  # noqa: PTH112 - raises nothing
+            raise TypeError("a raw file needs dtype=, the type of its elements")
+        format = registry.TOLD_BY_AN_INDEX
     if dtype is None and (shape is not None or offset_bytes):
         raise TypeError("shape= and offset_bytes= are for raw files, which need dtype= too")
     raw = {"dtype": dtype, "shape": shape, "offset_bytes": offset_bytes} if dtype is not None else {}
@@ -181,16 +185,15 @@ def _reader(name: str, format: str | None, options: Mapping[str, Any]) -> tuple[
         named = registry.TOLD
     if named is None or (format is None and named.shares_suffix):
         named = registry.of_file(name)
-    if not named.sees_kind:
-        need_file(name, named)
     try:
+        if not named.sees_kind:
+            need_file(name, named)
         return named, registry.function(named, "reader", name)(name, **options)
     except Error as error:
         refusal = error
-    need_file(name, named)
-    is_file = format is None and os.path.isfile(name)  # noqa: PTH113 - raises nothing, whatever the name
-    other = registry.by_content(name) if is_file else None
+    other = registry.shown_by(name) if format is None else None
     if other is None or other is named:
+        need_file(name, named)
         raise refusal
     return other, registry.function(other, "reader", name)(name, **options)
 
@@ -206,7 +209,8 @@ def need_file(name: str, format: Format) -> None:
         return
     if not (stat.S_ISREG(mode) or (stat.S_ISDIR(mode) and format.marks)):
         cause, number = ("it is a folder", errno.EISDIR) if stat.S_ISDIR(mode) else ("it is not a regular file", 0)
-        advice, operation = "give the name of a file; a folder can only be a Zarr store", f"open as {format.name}"
+        advice = "give the name of a file; a folder can only be a Zarr store, or a history of raw files"
+        operation = f"open as {format.name}"
         code = "not_a_regular_file"
         raise Error(code=code, operation=operation, file=name, cause=cause, advice=advice, system_code=number)
 

@@ -6,12 +6,14 @@
 #include <iterator>
 
 #include "formats/faults.hpp"
+#include "formats/raw/raw_history.hpp"
 #include "formats/zarr/zarr_store.hpp"
 
 namespace penstock::formats {
 namespace {
 
 constexpr std::uint64_t kFirstBytes = 64;
+constexpr std::string_view kRawHistory = "raw-history";
 
 class FileSource final : public ByteSource {
   public:
@@ -48,7 +50,7 @@ constexpr Format kFormats[] = {
 std::string known_formats() {
     std::string names;
     for (const Format& one : kFormats) names += std::string(one.name) + ", ";
-    return names + "zarr, raw";
+    return names + "zarr, raw-history, raw";
 }
 
 const Format& format_named(const std::string& file, const std::string& name) {
@@ -77,6 +79,20 @@ const Format& format_of(const ByteSource& source) {
     throw foreign(source.name(), "known", begin);
 }
 
+// What a folder is opened as; null: the name is a file's.
+ContainerPtr open_folder(const std::string& name, const std::string& format) {
+    std::error_code ignored;
+    const bool is_told = format == "zarr" || format == kRawHistory;
+    if (!is_told && (!format.empty() || !std::filesystem::is_directory(name, ignored))) return nullptr;
+    return format == kRawHistory || (!is_told && is_raw_history(name)) ? open_raw_history(name) : open_zarr(name);
+}
+
+void need_writer(const Container& container, const std::string& name, bool writable) {
+    if (!writable || container.format() != kRawHistory) return;
+    throw unsupported({name}, "a folder of raw files is written step by step, by a running model",
+                      "open it without writable; penstock_history_open with format \"raw\" writes one");
+}
+
 }  // namespace
 
 DataFile::DataFile(const Context& context, const std::string& name, const DataFileOptions& options)
@@ -84,10 +100,9 @@ DataFile::DataFile(const Context& context, const std::string& name, const DataFi
       name_(name),
       writable_(options.writable),
       chunk_files_(std::make_unique<ChunkFiles>(context, options.writable)) {
-    std::error_code ignored;
-    const bool is_folder = std::filesystem::is_directory(name, ignored);
-    if (options.format == "zarr" || (options.format.empty() && is_folder)) {
-        container_ = open_zarr(name);
+    container_ = open_folder(name, options.format);
+    if (container_ != nullptr) {
+        need_writer(*container_, name, writable_);
         return;
     }
     file_ = context.open(name, {.mode = writable_ ? OpenMode::read_write : OpenMode::read});

@@ -34,7 +34,7 @@ class DataFile {
     Context context_;
     std::string name_;
     bool writable_;
-    std::optional<File> file_;  // none: a folder, which is a Zarr store
+    std::optional<File> file_;  // none: a folder
     std::unique_ptr<ChunkFiles> chunk_files_;
     ContainerPtr container_;
 };

@@ -20,7 +20,7 @@ _KEYWORD = re.compile(r"(?<![/\w.])(?:decode|device|dtype|format|order|shape)=")
 
 
 def ls(
-    file: Annotated[str, typer.Argument(help="The file, or the folder of a Zarr store.")],
+    file: Annotated[str, typer.Argument(help="The file, or the folder of a Zarr store or of a raw history.")],
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
     """List the datasets of FILE: type, shape, chunks, filters, and the bytes they take there.

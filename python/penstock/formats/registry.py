@@ -111,11 +111,19 @@ FORMATS: dict[str, Format] = {
             writes_text=True,
             fill_mark="zarr.fill:fill_mark",
         ),
+        Format(
+            "raw-history",
+            (),
+            "simple.raw_history:RawHistory",
+            "simple.raw_history:refuse_writing",
+            marks=("penstock.json",),
+            has_groups=False,
+        ),
         Format("raw", (), "simple.raw:open_raw", "simple.raw:RawWriter", single=True, needs_dtype=True),
     )
 }
 # Those of several datasets, for type checkers: load() gives a dict.
-Several = Literal["hdf5", "netcdf4", "netcdf3", "safetensors", "zarr"]
+Several = Literal["hdf5", "netcdf4", "netcdf3", "safetensors", "zarr", "raw-history"]
 _BY_SUFFIX = {suffix: one for one in FORMATS.values() for suffix in one.suffixes}
 
 
@@ -128,6 +136,7 @@ def signed(formats: Mapping[str, Format]) -> list[tuple[tuple[bytes, ...], tuple
 _SIGNED = signed(FORMATS)
 BARE = (".bin", ".raw")  # suffixes of what is elements and nothing else; to open such a file needs their type
 TOLD = next(one for one in FORMATS.values() if one.needs_dtype)  # the format of files whose elements a caller tells
+TOLD_BY_AN_INDEX = "raw-history"  # that of folders of such files
 # Formats that open() does not read: their first bytes, and what does.
 _OTHERS = {
     "hmat": (b"PSHMAT\r\n", "penstock.hmatrix opens it"),
@@ -179,8 +188,8 @@ def of_file(name: str) -> Format:
     if os.path.isdir(name):  # noqa: PTH112 - raises nothing, whatever the name
         found = _of_folder(name)
         if found is None:
-            folders = " or ".join(one.name.capitalize() for one in FORMATS.values() if one.marks)
-            raise _unknown(name, f"it is a folder without the metadata of {folders}")
+            marks = ", ".join(f"{'/'.join(one.marks)} of {one.name}" for one in FORMATS.values() if one.marks)
+            raise _unknown(name, f"it is a folder without a document that tells of arrays: {marks}")
         return found
     found = by_content(name) or by_suffix(name)
     if found is None:
@@ -224,17 +233,19 @@ def is_plain(name: str) -> bool:
     return True
 
 
+def shown_by(name: str) -> Format | None:
+    """What a file or folder says of itself, whatever its name."""
+    if os.path.isdir(name):  # noqa: PTH112 - raises nothing, whatever the name
+        return _of_folder(name)
+    return by_content(name) if os.path.isfile(name) else None  # noqa: PTH113 - raises nothing, whatever the name
+
+
 def content_of(name: str) -> str | None:
     """The name of the format that the bytes of a file or folder show, also of one that open() does not read."""
-    if os.path.isdir(name):  # noqa: PTH112 - raises nothing, whatever the name
-        found = _of_folder(name)
-    elif os.path.isfile(name):  # noqa: PTH113 - raises nothing, whatever the name
-        found = by_content(name)
-        if found is None:
-            return _other_of(name)
-    else:
-        return None
-    return None if found is None else found.name
+    found = shown_by(name)
+    if found is not None:
+        return found.name
+    return _other_of(name) if os.path.isfile(name) else None  # noqa: PTH113 - raises nothing, whatever the name
 
 
 def _other_of(name: str) -> str | None:

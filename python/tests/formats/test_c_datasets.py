@@ -196,6 +196,16 @@ def test_zarr_reads_the_same(tmp_path: Path, compression: str | None) -> None:
     _same(tmp_path / "a.zarr", arrays)
 
 
+def test_a_history_of_raw_files_reads_the_same(tmp_path: Path) -> None:
+    values = np.random.default_rng(4).random((5, 3, 7)).astype("f4")
+    with ps.History(tmp_path / "run", format="raw", device="host") as history:
+        history.define("T", ("y", "x"), like=values[0])
+        for step in range(5):
+            history.put("T", values[step])
+            history.end_step(2.0 * step)
+    _same(tmp_path / "run", {"time": 2.0 * np.arange(5), "T": values})
+
+
 def _sharded(folder: Path, array: np.ndarray, location: str, compressors: Any) -> Path:
     """By zarr-python: shards of 2 x 2 chunks, some of which are not stored."""
     zarr = pytest.importorskip("zarr")

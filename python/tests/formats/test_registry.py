@@ -34,8 +34,8 @@ def test_the_first_bytes_count_more_than_the_name(tmp_path: Path, name: str, beg
     assert registry.of_file(str(tmp_path / name)).name == format
 
 
-def test_a_folder_is_a_zarr_store_or_nothing(tmp_path: Path) -> None:
-    with pytest.raises(penstock.Error, match="metadata of Zarr"):
+def test_a_folder_is_a_store_or_nothing(tmp_path: Path) -> None:
+    with pytest.raises(penstock.Error, match=r"zarr\.json/.* of zarr, penstock\.json of raw-history"):
         penstock.open(tmp_path)
     (tmp_path / "zarr.json").write_text("{}")
     assert registry.of_file(str(tmp_path)).name == "zarr"

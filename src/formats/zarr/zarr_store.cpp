@@ -3,12 +3,11 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <mutex>
 #include <optional>
 
-#include "formats/json/json_reader.hpp"
+#include "formats/json/json_document.hpp"
 #include "formats/zarr/zarr_array.hpp"
 
 namespace penstock::formats {
@@ -16,38 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uintmax_t kMostDocument = std::uintmax_t{64} << 20;
 constexpr const char *kDocument = "zarr.json", *kArray2 = ".zarray", *kGroup2 = ".zgroup";
-
-[[noreturn]] void refuse_system(const std::string& path, const std::error_code& error) {
-    throw Error(errno_info("read", path, error.value()));
-}
-
-// The document of that name; nothing where there is none.
-std::optional<Value> document_of(const std::string& path, const std::string& node) {
-    std::error_code error;
-    const fs::file_status status = fs::status(path, error);
-    if (status.type() == fs::file_type::not_found) return std::nullopt;
-    if (error) refuse_system(path, error);
-    if (!fs::is_regular_file(status)) throw damaged({path, node}, "it is not a regular file");
-    const std::uintmax_t bytes = fs::file_size(path, error);
-    if (error) refuse_system(path, error);
-    if (bytes > kMostDocument) {
-        throw damaged({path, node}, "it has " + std::to_string(bytes) + " bytes; no metadata have more than 64 MiB");
-    }
-    std::string text(bytes, '\0');
-    std::ifstream stream(path, std::ios::binary);
-    if (!stream) throw Error(errno_info("read", path, EACCES));
-    stream.read(text.data(), static_cast<std::streamsize>(bytes));
-    text.resize(static_cast<std::size_t>(stream.gcount()));
-    try {
-        Value found = read_json(text, {.names_of_numbers = true});
-        if (found.members() == nullptr) throw BadDocument{"it is not a JSON object"};
-        return found;
-    } catch (const BadDocument& bad) {
-        throw damaged({path, node}, "it is not JSON: " + bad.cause);
-    }
-}
 
 bool is_file(const std::string& path) {
     std::error_code ignored;
@@ -96,7 +64,7 @@ class ZarrStore final : public Container {
                 throw damaged({path, dataset.name}, "the chunk is a link that leads nowhere");
             return std::nullopt;
         }
-        if (error) refuse_system(path, error);
+        if (error) refuse_read(path, error);
         if (!fs::is_regular_file(status))
             throw damaged({path, dataset.name}, "it has the name of a chunk and is no file");
         std::optional<ChunkPlace> place;
@@ -104,7 +72,7 @@ class ZarrStore final : public Container {
             place = indexes_.place({path, dataset.name}, array.sharding, in_shard.chunk);
         } else {
             place = ChunkPlace{path, 0, fs::file_size(path, error)};
-            if (error) refuse_system(path, error);
+            if (error) refuse_read(path, error);
         }
         if (place) place->is_behind_link = is_behind_link(at, leaf);
         return place;
@@ -152,7 +120,7 @@ class ZarrStore final : public Container {
     Node node_of(const std::string& name) const {
         if (!is_inside(name)) return Node::none;
         const std::string at = folder(name);
-        if (const auto document = document_of(at + "/" + kDocument, name)) {
+        if (const auto document = json_document(at + "/" + kDocument, name)) {
             const Value* type = document->member("node_type");
             const std::string text = type != nullptr && type->text() != nullptr ? *type->text() : "";
             if (text == "group") return Node::group;
@@ -171,7 +139,7 @@ class ZarrStore final : public Container {
             if (entry->is_symlink(ignored) || !entry->is_directory(ignored)) continue;
             waiting.push_back(name.empty() ? leaf : name + "/" + leaf);
         }
-        if (error) refuse_system(folder(name), error);
+        if (error) refuse_read(folder(name), error);
     }
 
     ZarrArray array_of(const std::string& name) const {
@@ -180,8 +148,8 @@ class ZarrStore final : public Container {
         if (kept != arrays_.end()) return kept->second;
         if (node_of(name) != Node::array) throw unknown(root_, name, names());
         const Subject subject{folder(name), name};
-        const auto document = document_of(folder(name) + "/" + kDocument, name);
-        const auto older = document ? std::nullopt : document_of(folder(name) + "/" + kArray2, name);
+        const auto document = json_document(folder(name) + "/" + kDocument, name);
+        const auto older = document ? std::nullopt : json_document(folder(name) + "/" + kArray2, name);
         if (!document && !older) throw damaged(subject, "its document went away");
         ZarrArray array = document ? parse_zarr3(subject, *document) : parse_zarr2(subject, *older);
         array.dataset.name = name;
@@ -202,7 +170,9 @@ bool is_zarr(const std::string& folder) {
 
 ContainerPtr open_zarr(const std::string& folder) {
     if (!is_zarr(folder)) {
-        throw unsupported({folder}, "the folder has neither zarr.json nor .zgroup nor .zarray",
+        throw unsupported({folder},
+                          "the folder has neither zarr.json, .zgroup or .zarray of a Zarr store nor penstock.json of a "
+                          "history of raw files",
                           "give the folder that has one of them, or copy the store again, whole");
     }
     return std::make_unique<ZarrStore>(folder);

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from penstock._arrays.dtype import DType
+from penstock._files.documents import LARGEST, Unsupported, integers, member, named, short, texts
 from penstock.formats.model import ZLIB, Filter, Recipe, Shape
 from penstock.formats.zarr.codecs import Packer, Pipeline, parse_pipeline
-from penstock.formats.zarr.json import LARGEST, Unsupported, integers, member, named, short, texts
 from penstock.formats.zarr.types import parse_fill, parse_type, with_order
 
 _KNOWN = {

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.formats.zarr.json import Unsupported, integers, named, short
+from penstock._files.documents import Unsupported, integers, named, short
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from penstock._error import Error
+from penstock._files.documents import member, parse, read_document
 from penstock.formats.faults import damaged, refused
 from penstock.formats.new_file import is_temporary
 from penstock.formats.simple.single import identity_of, look_at, need_same
 from penstock.formats.zarr.array import ArrayMeta, parse_array
-from penstock.formats.zarr.json import member, parse, read_document
 from penstock.formats.zarr.v2 import parse_array_v2
 
 DOCUMENT = "zarr.json"

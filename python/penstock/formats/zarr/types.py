@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from penstock._arrays.dtype import DType, Field
-from penstock.formats.zarr.json import Unsupported, named, short
+from penstock._files.documents import Unsupported, named, short
 
 _SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _LETTERS = {"float16": "e", "float32": "f", "float64": "d"}

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from penstock._arrays.dtype import DType
+from penstock._files.documents import Unsupported, integers, member, short
 from penstock.formats.zarr.array import ArrayMeta, ChunkKeys, check_chain, check_sizes
 from penstock.formats.zarr.codecs import NUMBERS, OBJECTS, ROUNDED, Packer, Pipeline, parse_numbers, parse_packer
-from penstock.formats.zarr.json import Unsupported, integers, member, short
 from penstock.formats.zarr.types import parse_fill
 
 _PACKERS = ("zlib", "gzip", "zstd", "blosc", "lz4", "bz2", "lzma")

@@ -1,4 +1,5 @@
-"""JSON of Zarr stores, read with suspicion: whatever the bytes are, the answer is plain values or a ValueError.
+"""Documents of JSON that tell of stores, read with suspicion: whatever the bytes are, the answer is plain values or a
+ValueError.
 
 What must stay true: a document has at most LARGEST_DOCUMENT_BYTES; no key appears twice; numbers that become shapes
 are integers of at least a given value below 2**63.
