@@ -1,10 +1,11 @@
-"""What h5py costs with Penstock's driver and without: python hdf5_driver_cost.py [MiB] [repeats] [folder]
+"""What HDF5 costs with Penstock's driver and without: python hdf5_driver_cost.py [MiB] [repeats] [folder]
 
 Prints medians of repeats, in which the two take turns, each in a new process. Files are in the page cache, and all
 bytes are compared. With CuPy and a GPU there are rows of its memory too: without the driver h5py reads into memory of
-the host, from which CuPy copies.
+the host, from which CuPy copies. Rows with H5Dread call that function of h5py's library, as programs in C do.
 """
 
+import ctypes
 import json
 import os
 import statistics
@@ -35,10 +36,10 @@ def main(mebibytes: float, repeats: int, folder: Path) -> None:
         for way, of_way in taken.items():
             for name, seconds in measured(file, variables if way == "with" else ""):
                 of_way.setdefault(name, []).append(seconds)
-    print(f"{'':28} {'without, ms':>12} {'with, ms':>12} {'times':>7}")
+    print(f"{'':32} {'without, ms':>12} {'with, ms':>12} {'times':>7}")
     for name, times in taken["without"].items():
         without, with_it = (statistics.median(one) * 1e3 for one in (times, taken["with"][name]))
-        print(f"{name:28} {without:12.2f} {with_it:12.2f} {with_it / without:7.2f}")
+        print(f"{name:32} {without:12.2f} {with_it:12.2f} {with_it / without:7.2f}")
 
 
 def make(file: Path, elements: int) -> None:
@@ -84,6 +85,9 @@ class HostMemory:
     def read(self, dataset: h5py.Dataset, array: Any, part: Any) -> None:
         dataset.read_direct(array, part)
 
+    def read_piece(self, call: "DatasetRead", array: Any, start: int) -> None:
+        call(array.ctypes.data, start)
+
     def write(self, dataset: h5py.Dataset, array: Any) -> None:
         dataset.write_direct(array)
 
@@ -96,6 +100,7 @@ class GpuMemory:
 
     def __init__(self, cupy: Any, driver: bool) -> None:
         self.cupy, self.driver = cupy, driver
+        self.bounce = np.zeros(PIECE, "f4")
 
     @staticmethod
     def of_this_machine(driver: bool) -> "GpuMemory | None":
@@ -117,6 +122,14 @@ class GpuMemory:
 
         dataset.read_direct(hdf5_view(array, dataset), part)
 
+    def read_piece(self, call: "DatasetRead", array: Any, start: int) -> None:
+        if self.driver:
+            call(array.data.ptr, start)
+            return
+        call(self.bounce.ctypes.data, start)
+        runtime = self.cupy.cuda.runtime
+        runtime.memcpy(array.data.ptr, self.bounce.ctypes.data, self.bounce.nbytes, runtime.memcpyHostToDevice)
+
     def write(self, dataset: h5py.Dataset, array: Any) -> None:
         if not self.driver:
             dataset.write_direct(array.get())
@@ -127,6 +140,25 @@ class GpuMemory:
 
     def to_host(self, array: Any) -> np.ndarray:
         return array.get()
+
+
+class DatasetRead:
+    """H5Dread of one piece of a dataset, of the library that h5py has loaded."""
+
+    def __init__(self, dataset: h5py.Dataset) -> None:
+        names = {line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "/libhdf5" in line}
+        library = ctypes.CDLL(next(name for name in names if "_hl" not in name))
+        self._read = library.H5Dread
+        self._read.argtypes = [ctypes.c_int64] * 5 + [ctypes.c_void_p]
+        self._dataset, self._type = dataset.id, h5py.h5t.NATIVE_FLOAT
+        self._file_space = dataset.id.get_space()
+        self._memory_space = h5py.h5s.create_simple((PIECE,))
+
+    def __call__(self, memory: int, start: int) -> None:
+        self._file_space.select_hyperslab((start,), (PIECE,))
+        spaces = (self._memory_space.id, self._file_space.id)
+        if self._read(self._dataset.id, self._type.id, *spaces, 0, memory) < 0:
+            raise OSError("H5Dread failed")
 
 
 def timed_rows(file: h5py.File, place: str, memory: Any) -> Iterator[tuple[str, float]]:
@@ -145,6 +177,10 @@ def timed_rows(file: h5py.File, place: str, memory: Any) -> Iterator[tuple[str, 
     dataset = file["whole"]
     taken = seconds(lambda: [memory.read(dataset, array, piece) for piece in pieces])
     yield f"{len(pieces)} of 64 KiB, {place}", taken
+    assert np.array_equal(memory.to_host(array), whole[pieces[-1]])
+    array, call = memory.empty((PIECE,)), DatasetRead(dataset)
+    taken = seconds(lambda: [memory.read_piece(call, array, piece.start) for piece in pieces])
+    yield f"{len(pieces)} of 64 KiB, H5Dread, {place}", taken
     assert np.array_equal(memory.to_host(array), whole[pieces[-1]])
     source = memory.empty(whole.shape)
     source[...] = memory.cupy.asarray(whole) if place == "GPU" else whole

@@ -39,9 +39,10 @@ const MailboxSizes& checked(const MailboxSizes& sizes) {
     return sizes;
 }
 
-Mailbox::Mailbox(DmaMemory& shared, DmaMemory& own, const MailboxSizes& sizes) : seen_laps_(checked(sizes).slots) {
+Mailbox::Mailbox(DmaMemory& shared, DmaMemory& own, const MailboxSizes& sizes)
+    : answers_(sizes.answers), seen_laps_(checked(sizes).slots) {
     descriptors_ = shared.allocate(u64{sizes.slots} * sizeof(MailboxDescriptor));
-    completions_ = shared.allocate(u64{sizes.slots} * sizeof(u32));
+    completions_ = shared.allocate(u64{sizes.slots} * (answers_ ? sizeof(MailboxAnswer) : sizeof(u32)));
     data_ = shared.allocate(u64{sizes.slots} * sizes.slot_bytes);
     const u32 groups = (sizes.slots + 31) / 32;
     std::vector<u32> start(groups + 2 * sizes.slots + 1);
@@ -59,12 +60,33 @@ Mailbox::Mailbox(DmaMemory& shared, DmaMemory& own, const MailboxSizes& sizes) :
 }
 
 MailboxRef<Native> Mailbox::ref(u32 hint) const {
+    need_answers(false);
     MailboxRef<Native> ref = ref_;
     ref.hint = hint;
     return ref;
 }
 
+MailboxRef<Native, true> Mailbox::answering_ref() const {
+    need_answers(true);
+    auto* const answers = reinterpret_cast<MailboxAnswer*>(completions_.data);
+    return {ref_.slots, ref_.descriptors, answers, ref_.data, ref_.slot_bytes, ref_.hint, ref_.abandoned, ref_.marks};
+}
+
+MailboxServer<Native, true> Mailbox::answering_server() {
+    need_answers(true);
+    const u32 slots = ref_.slots.slots;
+    return {ref_.descriptors, reinterpret_cast<MailboxAnswer*>(completions_.data), seen_laps_.data(), 0, slots,
+            slots - 1};
+}
+
+void Mailbox::need_answers(bool wanted) const {
+    if (answers_ == wanted) return;
+    refuse(answers_ ? "its completions carry answers" : "its completions carry no answers",
+           answers_ ? "use its answering end" : "make it with answers");
+}
+
 MailboxServer<Native> Mailbox::server(u32 first, u32 last) {
+    need_answers(false);
     if (first >= last || last > ref_.slots.slots) {
         refuse("a server of slots " + std::to_string(first) + " to " + std::to_string(last) + " of " +
                    std::to_string(ref_.slots.slots),

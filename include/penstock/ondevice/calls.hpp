@@ -6,7 +6,10 @@
 //     }
 //
 // A call claims a slot of the mailbox, puts a head and its argument there, and waits for the host's answer, which comes
-// into the same slot. A descriptor (mailbox.hpp) carries {function, bytes of the argument, a number}. Every wait ends:
+// into the same slot. A descriptor (mailbox.hpp) carries {function, bytes of the argument, a number}; the completion
+// carries {status, bytes of the answer, a result}. Arguments and answers of at most 8 bytes are in the head, and so is
+// all that the GPU waits for: one store until the host has the call, and one load until the caller has the answer.
+// Every wait ends:
 // at the deadline with timed_out, and then the host may still do what was asked; or with busy, if no slot was free up
 // to then, and nothing was sent. What the caller stored before a call, and what other lanes stored before they
 // synchronised with the caller, the host sees.
@@ -41,14 +44,29 @@ constexpr u64 file_new = 32;     // with file_create: the file must not be there
 constexpr u64 at_position = ~u64{0};  // in place of an offset: where the file's last read, write or seek ended
 enum class SeekFrom : u32 { start = 0, position = 1, end = 2 };
 
-// The first bytes of a slot. The caller says how many bytes of an answer it takes, and which file is meant; the host
-// puts in their place the result and how many bytes of an answer follow.
+// The first bytes of a slot, which are stored and loaded in one piece (store_pair): the block is that of the lap beside
+// it, and of the host where its bit is set. The caller's block is an argument, if it has a place there and no file is
+// meant; else it is the file. The host's block is an answer, if it has a place there.
 struct alignas(16) CallHead {
-    long long value;
-    u32 answer_bytes;
-    u32 file;
+    u64 block;
+    u64 rest;  // lap 63:42, of the host 41, how long an answer may be 23:0
+    PENSTOCK_ONDEVICE u32 answer_most() const { return static_cast<u32>(rest & mailbox_most_bytes); }
 };
 static_assert(sizeof(CallHead) == 16, "crosses between host and GPU");
+constexpr u32 most_in_head = sizeof(u64);
+constexpr RequestOperation call_in_head = RequestOperation::flush;   // the head has the argument, and may come later
+constexpr RequestOperation call_in_slot = RequestOperation::write;  // all is in the slot when the call is posted
+
+PENSTOCK_ONDEVICE u64 head_rest(u32 lap, bool of_host, u32 answer_most) {
+    return u64{lap} << 42 | (of_host ? u64{1} << 41 : 0) | answer_most;
+}
+
+// Loads a slot's head. False: it is not that of this lap and this side, or not yet.
+template <class P>
+PENSTOCK_ONDEVICE bool load_head(const void* slot, u32 lap, bool of_host, CallHead& head) {
+    P::template load_pair<Order::relaxed>(static_cast<const u64*>(slot), head.block, head.rest);
+    return head.rest >> 41 == head_rest(lap, of_host, 0) >> 41;
+}
 
 struct CallAsk {
     u32 function;
@@ -69,9 +87,22 @@ struct CallEnd {
     PENSTOCK_ONDEVICE bool ok() const { return status == Status::ok; }
 };
 
+// The host's answer. Requires: its bytes are in the slot behind the head.
+template <class P>
+PENSTOCK_ONDEVICE void answer_call(MailboxServer<P, true>& server, void* slot_memory, u32 slot, const CallEnd& end) {
+    if (end.answer_bytes != 0 && end.answer_bytes <= most_in_head) {
+        u64 block = 0;
+        const u8* const answer = static_cast<const u8*>(slot_memory) + sizeof(CallHead);
+        for (u32 i = 0; i < end.answer_bytes; ++i) block |= u64{answer[i]} << i * 8;
+        P::template store_pair<Order::relaxed>(static_cast<u64*>(slot_memory), block,
+                                               head_rest(server.lap(slot), true, 0));
+    }
+    server.answer(slot, end.status, static_cast<u64>(end.value), end.answer_bytes);
+}
+
 template <class P>
 struct Calls {
-    MailboxRef<P> channel;
+    MailboxRef<P, true> channel;
     u64 timeout_ns;
 
     // The longest argument or answer.
@@ -99,15 +130,14 @@ struct Calls {
     // Sends a call and does not wait. take() gives its end, leave() leaves it to itself; one of them must be called.
     PENSTOCK_ONDEVICE Status post(const CallAsk& ask, u32& ticket) const { return send(ask, 0, ticket, deadline()); }
     PENSTOCK_ONDEVICE CallEnd take(u32 ticket, void* answer, u32 answer_most, u64 deadline_ns) const {
-        const Status status = channel.wait(ticket, deadline_ns);
+        Reply reply{};
+        const Status status = channel.wait(ticket, deadline_ns, AwaitedCall{this, &reply, answer_most != 0});
         if (status == Status::timed_out) return {status, 0, 0};
-        const Reply* const reply = static_cast<const Reply*>(channel.slot_data(ticket));
-        Watch<P>::reads(reply, sizeof(Reply));
-        const Reply found = *reply;
-        CallEnd end{status, status == Status::ok ? found.head.answer_bytes : 0, found.head.value};
+        CallEnd end{status, status == Status::ok ? reply.end.bytes() : 0, static_cast<long long>(reply.end.value)};
         if (end.answer_bytes > answer_most) end.answer_bytes = answer_most;
-        take_answer(*reply, found, answer, end.answer_bytes);
-        channel.release(ticket);
+        if (end.answer_bytes != 0) take_answer(ticket, reply, answer, end.answer_bytes);
+        if (status == Status::invalid) channel.release(ticket);  // of no call, perhaps
+        else channel.release_held(ticket);
         return end;
     }
     PENSTOCK_ONDEVICE void leave(u32 ticket) const {
@@ -207,21 +237,34 @@ struct Calls {
         u32 place;  // in the slot, behind the head
     };
 
-    // What every slot has room for. Its loads are under way together: each crosses the link to the host.
     struct Reply {
+        MailboxAnswer end;
         CallHead head;
-        Quad answer;
+        bool has_head;
+    };
+    // Looks whether the answer is there. Both loads are under way at once: each crosses the link to the host.
+    struct AwaitedCall {
+        const Calls* calls;
+        Reply* reply;
+        bool looks_at_head;
+        PENSTOCK_ONDEVICE Status test(u32 ticket) const {
+            if (looks_at_head) reply->has_head = calls->load_answer(ticket, reply->head);
+            return calls->channel.test(ticket, reply->end);
+        }
     };
 
-    static PENSTOCK_ONDEVICE void take_answer(const Reply& reply, const Reply& found, void* answer, u32 bytes) {
-        if (bytes > sizeof found.answer) {
-            Watch<P>::reads(&reply.answer, bytes);
-            copy_together<P>(Lanes{1} << P::lane(), answer, &reply.answer, bytes);
+    PENSTOCK_ONDEVICE bool load_answer(u32 ticket, CallHead& head) const {
+        return load_head<P>(channel.slot_data(ticket), lap_of(ticket), true, head);
+    }
+    PENSTOCK_ONDEVICE void take_answer(u32 ticket, Reply& reply, void* answer, u32 bytes) const {
+        if (reply.end.bytes() > most_in_head) {
+            const u8* const data = static_cast<const u8*>(channel.slot_data(ticket)) + sizeof(CallHead);
+            Watch<P>::reads(data, bytes);
+            copy_together<P>(Lanes{1} << P::lane(), answer, data, bytes);
             return;
         }
-        for (u32 i = 0; i < bytes; ++i) {
-            static_cast<u8*>(answer)[i] = static_cast<u8>((i < 8 ? found.answer.low : found.answer.high) >> i % 8 * 8);
-        }
+        if (!reply.has_head) load_answer(ticket, reply.head);  // the host stored it before the completion
+        for (u32 i = 0; i < bytes; ++i) static_cast<u8*>(answer)[i] = static_cast<u8>(reply.head.block >> i * 8);
     }
 
     static PENSTOCK_ONDEVICE u32 length_of(const char* text) {
@@ -241,6 +284,10 @@ struct Calls {
         if (ask.argument_bytes > room() || ask.function >= most_functions) return Status::invalid;
         const Status status = claim(ticket, deadline_ns);
         if (status != Status::ok) return status;
+        if (file == 0 && ask.argument_bytes <= most_in_head) {
+            post_head(ticket, ask);
+            return Status::ok;
+        }
         u8* const data = static_cast<u8*>(channel.slot_data(ticket)) + sizeof(CallHead);
         if (ask.argument_bytes != 0) {
             Watch<P>::writes(data, ask.argument_bytes);
@@ -250,13 +297,26 @@ struct Calls {
         return Status::ok;
     }
 
-    // Posts a slot whose argument is in place. It is a write to the mailbox, which releases what the caller stored.
+    // Posts a call whose argument is in its head. The head goes after the descriptor, whose release would else wait
+    // until the head is in the host's memory.
+    PENSTOCK_ONDEVICE void post_head(u32 ticket, const CallAsk& ask) const {
+        u64 block = 0;
+        for (u32 i = 0; i < ask.argument_bytes; ++i) block |= u64{static_cast<const u8*>(ask.argument)[i]} << i * 8;
+        post_as(call_in_head, ticket, ask);
+        store_head(ticket, block, ask.answer_most);
+    }
+    // Posts a slot whose argument is in place.
     PENSTOCK_ONDEVICE void post_slot(u32 ticket, const CallAsk& ask, long long file) const {
-        CallHead* const head = static_cast<CallHead*>(channel.slot_data(ticket));
-        Watch<P>::writes(head, sizeof(CallHead));
-        *head = {0, ask.answer_most < room() ? ask.answer_most : room(), static_cast<u32>(file)};
-        channel.post(ticket, {ask.value, 0, ask.argument_bytes, static_cast<u16>(ask.function),
-                              RequestOperation::write, 0});
+        store_head(ticket, static_cast<u64>(file), ask.answer_most);
+        post_as(call_in_slot, ticket, ask);
+    }
+    PENSTOCK_ONDEVICE void store_head(u32 ticket, u64 block, u32 answer_most) const {
+        const u64 rest = head_rest(lap_of(ticket), false, answer_most < room() ? answer_most : room());
+        P::template store_pair<Order::relaxed>(static_cast<u64*>(channel.slot_data(ticket)), block, rest);
+    }
+    // No operation of a call is a read, whose descriptor would not release what the caller stored.
+    PENSTOCK_ONDEVICE void post_as(RequestOperation operation, u32 ticket, const CallAsk& ask) const {
+        channel.post(ticket, {ask.value, 0, ask.argument_bytes, static_cast<u16>(ask.function), operation, 0});
     }
 
     // Claims a slot for each lane that calls; the lanes that come together claim theirs by one atomic.

@@ -6,6 +6,9 @@
 // a new descriptor by a lap that it has not seen, so descriptors are never cleared. The completion word carries the lap
 // back, so the warp does not take an old completion for a new one. `MailboxServer` is the host's end for a range of
 // slots. Requires: one thread at a time uses each server.
+//
+// A mailbox `with_answers` has completions of 16 bytes: beside the word, a value and a number of bytes, which the
+// waiting caller loads with the word. A load from the host's memory takes the GPU more than a microsecond.
 #pragma once
 
 #include "penstock/ondevice/slots.hpp"
@@ -27,12 +30,29 @@ PENSTOCK_ONDEVICE u64 mailbox_rest(const Request& request, u32 lap) {
 }
 PENSTOCK_ONDEVICE u32 mailbox_lap(u64 rest) { return static_cast<u32>(rest >> 42); }
 
-template <class P>
+// The completion of a mailbox with answers. rest: bytes 63:32, the slot's word 31:0.
+struct alignas(16) MailboxAnswer {
+    u64 value;
+    u64 rest;
+    PENSTOCK_ONDEVICE u32 bytes() const { return static_cast<u32>(rest >> 32); }
+};
+static_assert(sizeof(MailboxAnswer) == 16, "crosses between host and GPU");
+
+template <bool with_answers>
+struct MailboxCompletion {
+    using Type = u32;
+};
+template <>
+struct MailboxCompletion<true> {
+    using Type = MailboxAnswer;
+};
+
+template <class P, bool with_answers = false>
 struct MailboxRef {
     Slots<P> slots;
     MailboxDescriptor* descriptors;
-    u32* completions;  // slot words (slots.hpp) of state done
-    u8* data;          // slot_bytes for each slot
+    typename MailboxCompletion<with_answers>::Type* completions;  // slot words (slots.hpp) of state done
+    u8* data;        // slot_bytes for each slot
     u32 slot_bytes;
     u32 hint;        // where this warp looks for a free slot first
     u32* abandoned;  // how many slots wait for a late completion
@@ -104,15 +124,23 @@ struct MailboxRef {
         // Both loads are under way at once, because this is what a waiting caller does most. The second pairs with the
         // release of MailboxServer::complete.
         const u32 word = P::template load<Scope::device, Order::relaxed>(slots.words + slot_of(ticket));
-        const u32 seen = P::template load<Scope::system>(completions + slot_of(ticket));
-        if (lap_of(word) != lap_of(ticket) || state_of(word) != SlotState::sent) return Status::invalid;
-        if (lap_of(seen) != lap_of(ticket) || state_of(seen) != SlotState::done) return Status::pending;
-        slots.template mark<Order::relaxed>(ticket, SlotState::held);
-        return status_of(seen);
+        return tested(ticket, word, completion(slot_of(ticket)));
+    }
+    // test, and what came with the completion.
+    PENSTOCK_ONDEVICE Status test(u32 ticket, MailboxAnswer& answer) const {
+        static_assert(with_answers, "completions of this mailbox have no answers");
+        if (slot_of(ticket) >= slots.slots) return Status::invalid;
+        const u32 word = P::template load<Scope::device, Order::relaxed>(slots.words + slot_of(ticket));
+        const u64* const pair = &completions[slot_of(ticket)].value;
+        P::template load_pair<Order::acquire>(pair, answer.value, answer.rest);
+        return tested(ticket, word, static_cast<u32>(answer.rest));
     }
 
-    PENSTOCK_ONDEVICE Status wait(u32 ticket, u64 deadline_ns) const {
-        const Status status = poll_until<P>(*this, ticket, deadline_ns);
+    PENSTOCK_ONDEVICE Status wait(u32 ticket, u64 deadline_ns) const { return wait(ticket, deadline_ns, *this); }
+    // `tester`: what `test` is asked of; it asks this mailbox.
+    template <class Tester>
+    PENSTOCK_ONDEVICE Status wait(u32 ticket, u64 deadline_ns, const Tester& tester) const {
+        const Status status = poll_until<P>(tester, ticket, deadline_ns);
         if (status != Status::pending) return status;
         P::template add<Scope::device>(abandoned, 1u);
         slots.mark(ticket, SlotState::abandoned);
@@ -120,6 +148,8 @@ struct MailboxRef {
     }
 
     PENSTOCK_ONDEVICE void release(u32 ticket) const { slots.release(ticket); }
+    // release without a check. Requires: the caller holds the ticket.
+    PENSTOCK_ONDEVICE void release_held(u32 ticket) const { slots.release_held(ticket); }
 
     PENSTOCK_ONDEVICE bool settled(u32 ticket) const {
         if (slots.is(ticket, SlotState::abandoned)) reclaim_one(slot_of(ticket));
@@ -151,7 +181,7 @@ struct MailboxRef {
     PENSTOCK_ONDEVICE u32 reclaim_one(u32 slot) const {
         const u32 word = P::template load<Scope::device>(slots.words + slot);
         if (state_of(word) != SlotState::abandoned) return 0;
-        const u32 seen = P::template load<Scope::system>(completions + slot);
+        const u32 seen = completion(slot);
         if (lap_of(seen) != lap_of(word) || state_of(seen) != SlotState::done) return 0;
         u32 expected = word;
         const u32 freed = slot_word(lap_of(word), SlotState::free);
@@ -160,12 +190,24 @@ struct MailboxRef {
         slots.give_back(slot);
         return 1;
     }
+
+    PENSTOCK_ONDEVICE u32 completion(u32 slot) const {
+        if constexpr (with_answers) return static_cast<u32>(P::template load<Scope::system>(&completions[slot].rest));
+        else return P::template load<Scope::system>(completions + slot);
+    }
+
+    PENSTOCK_ONDEVICE Status tested(u32 ticket, u32 word, u32 seen) const {
+        if (lap_of(word) != lap_of(ticket) || state_of(word) != SlotState::sent) return Status::invalid;
+        if (lap_of(seen) != lap_of(ticket) || state_of(seen) != SlotState::done) return Status::pending;
+        slots.template mark<Order::relaxed>(ticket, SlotState::held);
+        return status_of(seen);
+    }
 };
 
-template <class P>
+template <class P, bool with_answers = false>
 struct MailboxServer {
     MailboxDescriptor* descriptors;
-    u32* completions;
+    typename MailboxCompletion<with_answers>::Type* completions;
     u32* seen_laps;  // one for each slot, this server's alone; zero at first
     u32 first;       // the slots that this server serves: [first, last)
     u32 last;
@@ -196,6 +238,12 @@ struct MailboxServer {
     PENSTOCK_ONDEVICE void complete(u32 slot, Status status) {
         P::template store<Scope::system>(completions + slot, slot_word(seen_laps[slot], SlotState::done, status));
     }
+    // As complete, with what the caller gets beside the status.
+    PENSTOCK_ONDEVICE void answer(u32 slot, Status status, u64 value, u32 bytes) {
+        const u64 rest = u64{bytes} << 32 | slot_word(seen_laps[slot], SlotState::done, status);
+        P::template store_pair<Order::release>(&completions[slot].value, value, rest);
+    }
+    PENSTOCK_ONDEVICE u32 lap(u32 slot) const { return seen_laps[slot]; }  // of the request that was taken last
 };
 
 }  // namespace penstock::ondevice

@@ -174,17 +174,29 @@ PENSTOCK_ONDEVICE bool Native::swap_if(T* word, T& expected, T desired) {
     return swapped;
 }
 
-// relaxed: one store of 16 bytes. Else it stores the second word after the first and after all that was written before.
+// One store of 16 bytes. The fence before it is what st.release has too, which has no form of 16 bytes. A fence behind
+// the first of two stores would wait until that one is in the host's memory.
 template <Order O>
 PENSTOCK_ONDEVICE void Native::store_pair(u64* pair, u64 first, u64 second) {
+    if constexpr (O != Order::relaxed) asm volatile("fence.acq_rel.sys;" ::: "memory");
+    asm volatile(
+        "{ .reg .b128 both; mov.b128 both, {%1, %2}; st.relaxed.sys.b128 [%0], both; }" ::"l"(pair), "l"(first),
+        "l"(second)
+        : "memory");
+}
+
+template <Order O>
+PENSTOCK_ONDEVICE void Native::load_pair(const u64* pair, u64& first, u64& second) {
     if constexpr (O == Order::relaxed) {
-        asm volatile(
-            "{ .reg .b128 both; mov.b128 both, {%1, %2}; st.relaxed.sys.b128 [%0], both; }" ::"l"(pair), "l"(first),
-            "l"(second)
-            : "memory");
+        asm volatile("{ .reg .b128 both; ld.relaxed.sys.b128 both, [%2]; mov.b128 {%0, %1}, both; }"
+                     : "=l"(first), "=l"(second)
+                     : "l"(pair)
+                     : "memory");
     } else {
-        ptx::store_relaxed_sys(pair, first);
-        ptx::store_release_sys(pair + 1, second);
+        asm volatile("{ .reg .b128 both; ld.acquire.sys.b128 both, [%2]; mov.b128 {%0, %1}, both; }"
+                     : "=l"(first), "=l"(second)
+                     : "l"(pair)
+                     : "memory");
     }
 }
 

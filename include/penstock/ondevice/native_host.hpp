@@ -54,8 +54,15 @@ PENSTOCK_ONDEVICE bool Native::swap_if(T* word, T& expected, T desired) {
 // give no more order than is asked for.
 template <Order O>
 PENSTOCK_ONDEVICE void Native::store_pair(u64* pair, u64 first, u64 second) {
-    pair[0] = first;
+    __atomic_store_n(pair, first, __ATOMIC_RELAXED);
     __atomic_store_n(pair + 1, second, __ATOMIC_RELEASE);
+}
+
+// The second word acquires even with `relaxed`, so that the first is not loaded before it.
+template <Order O>
+PENSTOCK_ONDEVICE void Native::load_pair(const u64* pair, u64& first, u64& second) {
+    second = __atomic_load_n(pair + 1, __ATOMIC_ACQUIRE);
+    first = __atomic_load_n(pair, __ATOMIC_RELAXED);
 }
 
 template <class T>

@@ -60,6 +60,10 @@ struct Native {
     // relaxed, it orders nothing else but the loads that have already returned to the caller.
     template <Order O>
     static PENSTOCK_ONDEVICE void store_pair(u64* pair, u64 first, u64 second);
+    // Loads what store_pair stored: the first word is of the same store as the second, or of a later one. System scope.
+    // With acquire, the second is loaded as `load` does.
+    template <Order O>
+    static PENSTOCK_ONDEVICE void load_pair(const u64* pair, u64& first, u64& second);
     // Adds to a count and orders nothing: the count is read when all callers are done. Requires: one GPU (or process)
     // alone touches the word.
     template <class T>

@@ -131,7 +131,10 @@ struct Slots {
     }
 
     PENSTOCK_ONDEVICE void release(u32 ticket) const {
-        if (!is(ticket, SlotState::held)) return;
+        if (is(ticket, SlotState::held)) release_held(ticket);
+    }
+    // release without a check. Requires: the caller holds the ticket.
+    PENSTOCK_ONDEVICE void release_held(u32 ticket) const {
         mark<Order::relaxed>(ticket, SlotState::free);
         give_back(ticket);
     }

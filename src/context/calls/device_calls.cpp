@@ -100,11 +100,11 @@ class DeviceCallsState {
         Opened(Device& device, const DeviceCallsOptions& options, const ondevice::CallServiceOptions& threads)
             : pinned(device, MemoryKind::pinned),
               own(device, MemoryKind::device),
-              mailbox(pinned, own, {options.slots, options.slot_bytes}),
+              mailbox(pinned, own, {options.slots, options.slot_bytes, true}),
               ref(own.allocate(sizeof(ondevice::CallsRef))),
               service(mailbox, threads) {
             ondevice::CallsRef calls{};
-            calls.channel = mailbox.ref();
+            calls.channel = mailbox.answering_ref();
             calls.timeout_ns = static_cast<std::uint64_t>(options.timeout.count());
             own.write(ref, &calls, sizeof calls);
         }

@@ -45,10 +45,10 @@ std::string name_in(std::span<const std::byte> argument) {
 
 CallService::CallService(Mailbox& mailbox, const CallServiceOptions& options)
     : mailbox_(mailbox),
-      options_(checked_calls(options, mailbox.ref().slot_bytes)),
-      room_(mailbox.ref().slot_bytes - static_cast<u32>(sizeof(CallHead))),
+      options_(checked_calls(options, mailbox.answering_ref().slot_bytes)),
+      room_(mailbox.answering_ref().slot_bytes - static_cast<u32>(sizeof(CallHead))),
       files_(options.system != nullptr ? *options.system : os::real_system(), options.files),
-      server_(mailbox.server(0, mailbox.ref().depth())) {
+      server_(mailbox.answering_server()) {
     try {
         for (u32 i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { run(); });
     } catch (const std::system_error& error) {
@@ -94,34 +94,47 @@ CallService::Look CallService::take(u32& slot, Request& request) {
 }
 
 void CallService::answer(u32 slot, const CallOutcome& outcome) {
-    auto* const head = reinterpret_cast<CallHead*>(mailbox_.slot_data(slot));
-    head->value = outcome.value;
-    head->answer_bytes = static_cast<u32>(outcome.answer_bytes);
-    server_.complete(slot, outcome.status);
+    answer_call(server_, mailbox_.slot_data(slot), slot,
+                {outcome.status, static_cast<u32>(outcome.answer_bytes), outcome.value});
+}
+
+// A small call's head comes at most a moment after the call, unless its kernel was stopped between the two.
+bool CallService::found_head(u32 slot, CallHead& head) const {
+    while (!load_head<Native>(mailbox_.slot_data(slot), server_.lap(slot), false, head)) {
+        if (ending()) return false;
+        Native::pause(0);
+    }
+    return true;
 }
 
 CallOutcome CallService::perform(u32 slot, const Request& request, Bytes& argument) {
     calls_.fetch_add(1, std::memory_order_relaxed);
-    auto* const memory = reinterpret_cast<std::byte*>(mailbox_.slot_data(slot));
     CallHead head{};
-    std::memcpy(&head, memory, sizeof head);
-    if (request.bytes > room_ || head.answer_bytes > room_) return {Status::invalid, -std::int64_t{EINVAL}};
-    const std::span<std::byte> data(memory + sizeof head, room_);
+    if (!found_head(slot, head)) return {Status::cancelled};
+    const bool is_small = request.operation == call_in_head;
+    const u32 most = is_small ? most_in_head : room_;
+    if (request.bytes > most || head.answer_most() > room_) return {Status::invalid, -std::int64_t{EINVAL}};
+    const std::span<std::byte> data(reinterpret_cast<std::byte*>(mailbox_.slot_data(slot)) + sizeof head, room_);
+    const auto given = is_small ? std::as_writable_bytes(std::span(&head.block, 1)) : data;
+    const auto answer = data.first(head.answer_most());
     try {
-        if (request.file < first_registered) return on_files(head, request, data);
+        if (request.file < first_registered) {
+            const u32 file = is_small ? 0 : static_cast<u32>(head.block);
+            return on_files(request, file, given.first(request.bytes), answer);
+        }
         const auto entry = functions_.at(request.file);
         if (entry == nullptr) return {Status::invalid, -std::int64_t{ENOSYS}};
-        std::memcpy(argument.data(), data.data(), request.bytes);  // the answer comes into the same place
+        std::memcpy(argument.data(), given.data(), request.bytes);  // the answer comes into the same place
         return run_function(*entry, {.value = request.offset_bytes,
                                      .argument = std::span(argument).first(request.bytes),
-                                     .answer = data.first(head.answer_bytes)});
+                                     .answer = answer});
     } catch (const std::exception& error) {  // names and tables need memory
         return failed_call("the host", error.what());
     }
 }
 
-CallOutcome CallService::on_files(const CallHead& head, const Request& request, std::span<std::byte> data) {
-    const std::span<std::byte> argument = data.first(request.bytes);
+CallOutcome CallService::on_files(const Request& request, u32 file, std::span<std::byte> argument,
+                                  std::span<std::byte> answer) {
     const std::uint64_t value = request.offset_bytes;
     switch (static_cast<HostWork>(request.file)) {
         case HostWork::find: {
@@ -134,17 +147,17 @@ CallOutcome CallService::on_files(const CallHead& head, const Request& request, 
             if (name.empty()) return {Status::invalid, -std::int64_t{ENOENT}};
             return files_.open(name, value);
         }
-        case HostWork::read: return files_.read(head.file, value, data.first(head.answer_bytes));
-        case HostWork::write: return files_.write(head.file, value, argument);
+        case HostWork::read: return files_.read(file, value, answer);
+        case HostWork::write: return files_.write(file, value, argument);
         case HostWork::seek: {
             SeekFrom from{};
             if (argument.size() != sizeof from) break;
             std::memcpy(&from, argument.data(), sizeof from);
             if (from > SeekFrom::end) break;
-            return files_.seek(head.file, static_cast<std::int64_t>(value), from);
+            return files_.seek(file, static_cast<std::int64_t>(value), from);
         }
-        case HostWork::sync: return files_.sync(head.file);
-        case HostWork::close: return files_.close(head.file);
+        case HostWork::sync: return files_.sync(file);
+        case HostWork::close: return files_.close(file);
     }
     return {Status::invalid, -std::int64_t{EINVAL}};
 }

@@ -53,7 +53,9 @@ class CallService {
     Look take(std::uint32_t& slot, Request& request);
     void answer(std::uint32_t slot, const CallOutcome& outcome);
     CallOutcome perform(std::uint32_t slot, const Request& request, Bytes& argument);
-    CallOutcome on_files(const CallHead& head, const Request& request, std::span<std::byte> data);
+    bool found_head(std::uint32_t slot, CallHead& head) const;
+    CallOutcome on_files(const Request& request, std::uint32_t file, std::span<std::byte> argument,
+                         std::span<std::byte> answer);
     CallOutcome run_function(const FunctionTable::Registered& entry, const HostCall& call);
     CallOutcome failed_call(const std::string& function, const std::string& what);
 
@@ -63,7 +65,7 @@ class CallService {
     FunctionTable functions_;
     CallFiles files_;
     std::mutex taking_;  // guards server_'s next(); complete() needs no lock, since a slot's next call comes after it
-    MailboxServer<Native> server_;
+    MailboxServer<Native, true> server_;
     std::atomic<std::uint64_t> calls_{0}, failures_{0};
     mutable std::mutex told_;  // guards failed_
     std::vector<FailedCall> failed_;

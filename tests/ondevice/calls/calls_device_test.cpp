@@ -39,7 +39,7 @@ class CallsOnDevice : public testing::Test {
     };
     Found run(u32 warps, u32 lanes, u32 rounds, const char* log) {
         CallsRef ref{};
-        ref.channel = mailbox_.ref();
+        ref.channel = mailbox_.answering_ref();
         ref.timeout_ns = kLongCallNs;
         const CallsTally none{};
         const OnDevice calls(*device_, &ref, sizeof ref), tally(*device_, &none, sizeof none);
@@ -72,7 +72,7 @@ class CallsOnDevice : public testing::Test {
 
     std::shared_ptr<Device> device_ = test_device();
     DeviceMemory pinned_{*device_, MemoryKind::pinned}, own_{*device_, MemoryKind::device};
-    Mailbox mailbox_{pinned_, own_, {256, 8192}};
+    Mailbox mailbox_{pinned_, own_, {256, 8192, true}};
     CallService service_{mailbox_, {}};
     u32 function_ = 0;
 };

@@ -20,11 +20,11 @@ constexpr u64 kLongCallNs = 30'000'000'000;
 class CallsRig {
   public:
     explicit CallsRig(const MailboxSizes& sizes = {64, 512}, const CallServiceOptions& options = {})
-        : mailbox_(memory_, memory_, sizes), service_(mailbox_, options) {}
+        : mailbox_(memory_, memory_, {sizes.slots, sizes.slot_bytes, true}), service_(mailbox_, options) {}
 
     CallsRef calls(u64 timeout_ns = kLongCallNs) const {
         CallsRef calls{};
-        calls.channel = mailbox_.ref();
+        calls.channel = mailbox_.answering_ref();
         calls.timeout_ns = timeout_ns;
         return calls;
     }

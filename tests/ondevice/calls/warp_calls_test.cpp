@@ -26,7 +26,7 @@ class WarpedHost {
     }
     void lane_ended() { Warped::add<Scope::device>(&ended_, 1u); }
     void serve() {
-        MailboxServer<Warped> end{descriptors_, completions_, seen_laps_, 0, kSlots, kSlots - 1};
+        MailboxServer<Warped, true> end{descriptors_, completions_, seen_laps_, 0, kSlots, kSlots - 1};
         while (Warped::load<Scope::device>(&ended_) != kCallingWarps * kLanes) {
             u32 slot = 0;
             Request request{};
@@ -34,13 +34,14 @@ class WarpedHost {
                 Warped::pause(200);
                 continue;
             }
-            auto* const head = reinterpret_cast<CallHead*>(data_ + slot * kSlotBytes);
-            auto* const argument = reinterpret_cast<char*>(head + 1);
-            if (request.file == static_cast<u16>(HostWork::write)) appended.append(argument, request.bytes);
-            else argument[0] = static_cast<char>(argument[0] + 1);
-            *head = {static_cast<long long>(request.offset_bytes) * 2, 1, 0};
+            u8* const memory = data_ + slot * kSlotBytes;
+            CallHead head{};
+            while (!load_head<Warped>(memory, end.lap(slot), false, head)) Warped::pause(200);
+            auto* const behind = reinterpret_cast<char*>(memory + sizeof head);
+            if (request.file == static_cast<u16>(HostWork::write)) appended.append(behind, request.bytes);
+            else behind[0] = static_cast<char>(head.block + 1);
             ++served;
-            end.complete(slot, Status::ok);
+            answer_call(end, memory, slot, {Status::ok, 1, static_cast<long long>(request.offset_bytes) * 2});
         }
     }
     u32 free_slots() const { return count(free_bits_[0]); }
@@ -50,7 +51,8 @@ class WarpedHost {
 
   private:
     static constexpr u32 kSlotBytes = kRoom + sizeof(CallHead);
-    u32 free_bits_[1] = {}, words_[kSlots] = {}, completions_[kSlots] = {};
+    u32 free_bits_[1] = {}, words_[kSlots] = {};
+    MailboxAnswer completions_[kSlots] = {};
     u32 seen_laps_[kSlots] = {}, marks_[kSlots] = {};
     MailboxDescriptor descriptors_[kSlots] = {};
     alignas(16) u8 data_[kSlots * kSlotBytes] = {};

@@ -58,6 +58,15 @@ struct ModelOf {
         pair[1] = second;
         at().made(pair + 1, second, sizeof(u64));
     }
+    template <Order O>
+    static void load_pair(const u64* pair, u64& first, u64& second) {
+        at().step(pair + 1, false, "loads a pair at");
+        first = pair[0];
+        second = pair[1];
+        at().seen(pair, first, sizeof(u64));
+        at().seen(pair + 1, second, sizeof(u64));
+        if (O == Order::acquire && broken != Broken::acquire_of_loads) at().acquire(pair + 1);
+    }
     template <class T>
     static void tick(T* word, T value) {
         add<Scope::device>(word, value);

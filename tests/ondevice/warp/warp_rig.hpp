@@ -276,6 +276,12 @@ struct Warped : Native {
         return Native::swap_if<S, O>(word, expected, desired);
     }
 
+    template <Order O>
+    static void load_pair(const u64* pair, u64& first, u64& second) {
+        at().step();
+        Native::load_pair<O>(pair, first, second);
+    }
+
     static u64 now_ns() { return at().now(); }
     static u64 cycles() { return at().now(); }
     static void pause(u32 about_ns) { at().pause(about_ns); }
