@@ -180,8 +180,9 @@ class File {
     // read() for callers who read a few KiB very often. Nothing where read() would do more than one operation on the
     // calling thread, meet the end of the file, or fail: then call it, the memory may hold some of the bytes.
     std::optional<SmallRead> try_small_read(MemoryView memory, std::uint64_t offset_bytes = 0) const;
-    // The same for many pieces of `memory`, which cost little more than a system call each. `file` of a range is not
-    // looked at. Nothing where one of them is no small read, as above, or leaves the memory.
+    // The same for many pieces of `memory`, which cost little more than a system call each. Those that lie side by side
+    // in memory of a device are copied there together. `file` of a range is not looked at. Nothing where one of them is
+    // no small read, as above, or leaves the memory.
     std::optional<SmallReads> try_small_reads(MemoryView memory, std::span<const Range> ranges) const;
     Transfer start_read(MemoryView memory, std::uint64_t offset_bytes = 0, const TransferOptions& options = {}) const;
     Transfer start_write(MemoryView memory, std::uint64_t offset_bytes = 0, const TransferOptions& options = {}) const;

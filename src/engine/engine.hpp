@@ -44,6 +44,10 @@ class Engine {
     bool read_small(int fd, std::uint64_t offset_bytes, std::span<std::byte> device_memory) {
         return inline_.read_small(fd, offset_bytes, device_memory);
     }
+    // The same for many ranges, of at most InlineLanes::kSlotBytes each, which become few copies.
+    bool read_many(std::span<const RequestRange> ranges) {
+        return (direct_lanes(options_.budget_bytes) != 0 ? direct_ : inline_).read_many(ranges);
+    }
     // Ends the transfer soon; at once when no worker serves it yet.
     void cancel(TransferState& transfer);
     // Fills all staging memory. False: at the deadline some of it was in use, and not all is filled.

@@ -1,6 +1,7 @@
 // See inline.hpp.
 #include "engine/inline.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -8,6 +9,21 @@
 #include "engine/pieces.hpp"
 
 namespace penstock::engine {
+namespace {
+
+// How many ranges, from the first on, continue each other in memory.
+std::size_t side_by_side(std::span<const RequestRange> ranges, std::uint64_t most_bytes) {
+    std::size_t count = 1;
+    for (std::uint64_t bytes = ranges[0].bytes; count < ranges.size(); ++count) {
+        const RequestRange &last = ranges[count - 1], &next = ranges[count];
+        bytes += next.bytes;
+        if (next.memory != last.memory + last.bytes || bytes > most_bytes) break;
+    }
+    return count;
+}
+
+}  // namespace
+
 InlineLanes::InlineLanes(Device& device, os::System& system, PathKind path, std::size_t lanes_max)
     : device_(device),
       system_(system),
@@ -124,6 +140,58 @@ bool InlineLanes::read_small(int fd, std::uint64_t offset_bytes, std::span<std::
     }
     if (lane) give_back(std::move(lane));
     return all;
+}
+
+bool InlineLanes::read_many(std::span<const RequestRange> ranges) {
+    std::unique_ptr<Lane> lane;
+    bool all = false;
+    try {
+        const DeviceScope current(device_);
+        lane = borrow();
+        for (std::unique_ptr<Event>& copied : lane->copied) {
+            if (!copied) copied = device_.make_event();
+        }
+        all = fill_halves(*lane, ranges);
+        lane->stream->synchronize();  // whoever borrows the lane next writes to its slot
+    } catch (const Error&) {          // as in read_small
+        all = false;
+    }
+    if (lane) give_back(std::move(lane));
+    return all;
+}
+
+bool InlineLanes::fill_halves(Lane& lane, std::span<const RequestRange> ranges) {
+    const std::uint64_t half_bytes = std::max(kSlotBytes, slot_bytes_ / 2);
+    const std::size_t halves = slot_bytes_ / half_bytes;
+    os::DiskWaits waits;
+    for (std::size_t turn = 0; !ranges.empty(); ++turn) {
+        const std::span<const RequestRange> some = ranges.first(side_by_side(ranges, half_bytes));
+        std::byte* const half = lane.slot + turn % halves * half_bytes;
+        Event& copied = *lane.copied[turn % halves];
+        if (!copied.done()) lane.stream->synchronize();
+        if (!read_to(half, some, waits)) return false;
+        const RequestRange& last = some.back();
+        const auto bytes = static_cast<std::uint64_t>(last.memory + last.bytes - some.front().memory);
+        lane.stream->copy(CopyDirection::to_device, some.front().memory, half, bytes);
+        lane.stream->record(copied);
+        ranges = ranges.subspan(some.size());
+    }
+    return true;
+}
+
+bool InlineLanes::read_to(std::byte* half, std::span<const RequestRange> ranges, os::DiskWaits& waits) {
+    waits.begin();
+    while (!ranges.empty()) {
+        const std::span<const RequestRange> some = ranges.first(std::min<std::size_t>(ranges.size(), waits.kReads));
+        for (const RequestRange& range : some) {
+            const ssize_t got = system_.pread(range.file->buffered_fd, half, range.bytes, range.offset_bytes);
+            if (got != static_cast<ssize_t>(range.bytes)) return false;
+            half += range.bytes;
+        }
+        if (waits.many(some.size())) return false;
+        ranges = ranges.subspan(some.size());
+    }
+    return true;
 }
 
 void InlineLanes::run(TransferState& transfer) {

@@ -3,9 +3,10 @@
 // Each caller borrows a lane: a stream and one pinned slot. Lanes are made on demand and kept, at most `lanes_max` of
 // them; a caller that finds all of them borrowed waits for one. Lanes of path `direct` read aligned ranges past the
 // page cache. Where a file system refuses that at transfer time, the lane goes through the page cache and records a
-// fallback, or fails a strict transfer.
+// fallback, or fails a strict transfer. read_many goes through the page cache in lanes of either path.
 #pragma once
 
+#include <array>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -14,6 +15,7 @@
 
 #include "engine/pieces.hpp"
 #include "engine/transfer_state.hpp"
+#include "os/disk_waits.hpp"
 #include "os/memory/arena.hpp"
 #include "os/system.hpp"
 #include "penstock/device.hpp"
@@ -35,6 +37,9 @@ class InlineLanes {
     void run(TransferState& transfer);
     // One read of at most kSlotBytes into device memory. False: not all bytes came, or the device failed.
     bool read_small(int fd, std::uint64_t offset_bytes, std::span<std::byte> device_memory);
+    // As read_small, for many ranges. Those that lie side by side in memory go there by one copy, during which the next
+    // ones are read. False too where their bytes come from a disk.
+    bool read_many(std::span<const RequestRange> ranges);
     // Staging memory that the lanes hold: it grows with them and is kept.
     std::uint64_t pinned_bytes() const;
     // Fills the slots. False: a caller has borrowed a lane, and nothing is filled.
@@ -44,10 +49,13 @@ class InlineLanes {
     struct Lane {
         std::unique_ptr<Stream> stream;
         std::byte* slot = nullptr;
+        std::array<std::unique_ptr<Event>, 2> copied{};  // of each half of the slot; made by read_many
     };
     std::unique_ptr<Lane> borrow();
     std::byte* next_slot();  // Requires: mutex_
     void give_back(std::unique_ptr<Lane> lane);
+    bool fill_halves(Lane& lane, std::span<const RequestRange> ranges);
+    bool read_to(std::byte* half, std::span<const RequestRange> ranges, os::DiskWaits& waits);
     void move_piece(Lane& lane, TransferState& transfer, const PlanPiece& planned);
     void move_storage(TransferState& transfer, Piece& piece);
 

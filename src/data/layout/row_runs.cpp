@@ -17,10 +17,10 @@ void sort_words(std::span<const std::int64_t> numbers, std::vector<std::size_t>&
 }
 
 // Places of the numbers, in ascending order of those. Equal ones stay in order.
-std::vector<std::size_t> places_in_order(std::span<const std::int64_t> numbers) {
+std::vector<std::size_t> places_in_order(std::span<const std::int64_t> numbers, bool as_in_memory) {
     std::vector<std::size_t> places(numbers.size());
     std::iota(places.begin(), places.end(), std::size_t{0});
-    if (std::is_sorted(numbers.begin(), numbers.end())) return places;
+    if (as_in_memory || std::is_sorted(numbers.begin(), numbers.end())) return places;
     const auto fits = [](std::int64_t number) { return number >= 0 && number >> kHalf == 0; };
     if (numbers.size() >> kHalf == 0 && std::all_of(numbers.begin(), numbers.end(), fits)) {
         sort_words(numbers, places);
@@ -45,6 +45,11 @@ void add(const FileRun& run, std::uint64_t most_bytes, std::vector<FileRun>& run
     runs.push_back(run);
 }
 
+void order_by_memory(std::vector<FileRun>& runs) {
+    const auto before = [](const FileRun& a, const FileRun& b) { return a.memory_offset < b.memory_offset; };
+    if (!std::is_sorted(runs.begin(), runs.end(), before)) std::sort(runs.begin(), runs.end(), before);
+}
+
 }  // namespace
 
 bool find_rows(const Layout& layout, const WantedRows& rows, const RowLimits& limits, RowRuns& found) {
@@ -55,14 +60,14 @@ bool find_rows(const Layout& layout, const WantedRows& rows, const RowLimits& li
         row_bytes *= static_cast<std::uint64_t>(box.count[axis]);
     }
     found.runs.reserve(numbers.size());
-    const std::vector<std::size_t> places = places_in_order(numbers);
+    const std::vector<std::size_t> places = places_in_order(numbers, limits.as_in_memory);
     std::size_t before = numbers.size();  // place of the row that was found last
     const std::uint64_t stride = layout.row_stride();
     Runs runs;
     std::int64_t looked = -1;  // the row that `runs` are of
     for (const std::size_t place : places) {
         const std::uint64_t to = place * row_bytes;
-        if (before != numbers.size() && numbers[before] == numbers[place]) {
+        if (!limits.as_in_memory && before != numbers.size() && numbers[before] == numbers[place]) {
             found.copies.push_back({before * row_bytes, to, row_bytes});
             continue;
         }
@@ -79,6 +84,7 @@ bool find_rows(const Layout& layout, const WantedRows& rows, const RowLimits& li
             add({run.file_offset + shift, run.memory_offset + to, run.bytes}, limits.run_bytes, found.runs);
         }
     }
+    if (limits.as_in_memory) order_by_memory(found.runs);  // those of one row come chunk by chunk
     return true;
 }
 

@@ -2,7 +2,8 @@
 //
 // A caller asks for thousands of rows in any order. For each there is a system call or a share of one, so what is
 // planned per row has to cost less than that. What must stay true: runs and copies together give each byte of each row
-// once; runs are in the order of the row numbers; rows that are asked for again are copied from the first.
+// once; runs are in the order of the row numbers, and rows that are asked for again are copied from the first. For
+// memory that the host does not reach, runs are in the order of that memory, and nothing is copied.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +35,7 @@ struct WantedRows {
 struct RowLimits {
     std::uint64_t run_bytes = 0;    // rows that continue each other become one run up to this length
     std::size_t runs_of_a_row = 0;  // more are worth a table
+    bool as_in_memory = false;      // for memory that the host does not reach
 };
 
 // False: a chunk is not stored, or the limits do not allow it.

@@ -128,6 +128,33 @@ TEST(RowRuns, are_the_bytes_of_the_rows) {
     EXPECT_GT(absent, 100);
 }
 
+TEST(RowRuns, for_memory_that_is_filled_in_order_come_in_that_order) {
+    Maker maker(8);
+    RowLimits limits = kNoLimits;
+    limits.as_in_memory = true;
+    for (int turn = 0; turn < 1000; ++turn) {
+        const Case given = maker.make();
+        Places expected, places;
+        bool stored = true;
+        for (std::size_t place = 0; place < given.numbers.size(); ++place) {
+            stored = stored && add_row(given, place, expected);
+        }
+        RowRuns found;
+        ASSERT_EQ(find_rows(Layout(given.stored), {given.row, given.numbers}, limits, found), stored) << turn;
+        if (!stored) continue;
+        ASSERT_TRUE(found.copies.empty());
+        std::uint64_t next = 0;  // byte of memory
+        for (const FileRun& run : found.runs) {
+            ASSERT_EQ(run.memory_offset, next) << turn;
+            next += run.bytes;
+            for (std::uint64_t byte = 0; byte < run.bytes; ++byte) {
+                places.emplace(run.memory_offset + byte, run.file_offset + byte);
+            }
+        }
+        ASSERT_EQ(places, expected) << turn;
+    }
+}
+
 TEST(RowRuns, join_rows_that_continue_each_other_up_to_the_limit) {
     const Layout layout({.shape = {100, 4}, .chunk_shape = {100, 4}, .item_bytes = 1, .cells = {0}, .offsets = {8}});
     ElementBox row;

@@ -1,33 +1,28 @@
 // See run_reads.hpp.
 #include "data/rows/run_reads.hpp"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <cstring>
 #include <memory>
 #include <vector>
 
 #include "data/cores/on_cores.hpp"
+#include "os/disk_waits.hpp"
 
 namespace penstock::data {
 namespace {
 
-constexpr std::size_t kPortion = 64;                // reads between two looks
-constexpr std::uint64_t kLooked = 1 * kMiB;         // bytes between two looks
-constexpr long kMostWaits = 16;                     // of one portion
+constexpr std::size_t kStagedPortion = 512;         // reads of one call: nothing hides its last copy to a GPU
+constexpr std::uint64_t kLooked = 1 * kMiB;         // bytes of one call
 constexpr std::uint64_t kShortRun = 4 * kKiB;       // runs up to this length are read with their neighbours
 constexpr std::uint64_t kGap = 2 * kKiB;            // between two runs: to read it takes no longer than a call
 constexpr std::uint64_t kTogether = 16 * kKiB;      // of one call for several runs
 constexpr std::uint64_t kScratch = 128 * kKiB;      // of one thread
-constexpr std::uint64_t kPart = 512 * kKiB;         // that one core reads before it takes the next part
-constexpr std::uint64_t kBytesOfThread = 2 * kMiB;  // 1 to 2 ms of reading; a thread takes 0.1 ms to begin
-
-// How often the thread gave its core up, as it does for bytes that are not in the page cache.
-long waits_of_thread() {
-    struct rusage usage {};
-    return ::getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nvcsw : 0;
-}
+// A run takes as long as this many bytes more would. All work is counted in such bytes.
+constexpr std::uint64_t kRunCost = 4 * kKiB;
+constexpr std::uint64_t kAloneMost = 4 * kMiB;      // more is the work of several threads
+constexpr std::uint64_t kPart = 1536 * kKiB;        // that one thread reads before it takes the next part
+constexpr std::uint64_t kWorkOfThread = 2 * kMiB;   // 0.3 ms of reading; a thread takes 0.1 ms to begin
 
 struct Copy {
     std::uint64_t from = 0, to = 0, bytes = 0;  // from scratch to a place in memory
@@ -36,10 +31,14 @@ struct Copy {
 // Reads of runs: straight to their place, or several runs by one read through scratch.
 class RunReads {
   public:
-    RunReads(const File& file, const MemoryView& memory) : file_(file), memory_(memory) {}
+    RunReads(const File& file, const MemoryView& memory)
+        : file_(file), memory_(memory), is_staged_(fills_in_order(memory)) {
+        if (is_staged_) portion_ = kStagedPortion;
+    }
 
     bool read(std::span<const FileRun> runs, RunsRead& done) {
-        long waits = waits_of_thread();
+        os::DiskWaits waits;
+        waits.begin();
         while (!runs.empty()) {
             runs = runs.subspan(gather(runs, done));
             if (!make(memory_, direct_, done)) return false;
@@ -47,9 +46,8 @@ class RunReads {
             for (const Copy& copy : copies_) {
                 std::memcpy(place(copy.to), scratch_.get() + copy.from, copy.bytes);
             }
-            const long now = waits_of_thread();
-            if (now - waits > kMostWaits) return false;
-            waits = now;
+            const std::size_t reads = direct_.size() + shared_.size();
+            if (!is_staged_ && waits.many(reads)) return false;  // who stages looks for itself, as copies wait too
         }
         return true;
     }
@@ -58,8 +56,9 @@ class RunReads {
     std::byte* place(std::uint64_t offset) const { return static_cast<std::byte*>(memory_.data) + offset; }
 
     // How many of the runs one call serves.
-    static std::size_t neighbours(std::span<const FileRun> runs) {
+    std::size_t neighbours(std::span<const FileRun> runs) const {
         std::size_t count = 1;
+        if (is_staged_) return count;
         const std::uint64_t begin = runs[0].file_offset;
         for (std::uint64_t end = begin + runs[0].bytes; count < runs.size(); ++count) {
             const FileRun& next = runs[count];
@@ -78,7 +77,7 @@ class RunReads {
         std::uint64_t used = 0, straight = 0;
         std::size_t taken = 0;
         const auto is_room = [&] {
-            return direct_.size() + shared_.size() < kPortion && used + kTogether <= kScratch && straight < kLooked;
+            return direct_.size() + shared_.size() < portion_ && used + kTogether <= kScratch && straight < kLooked;
         };
         while (taken < runs.size() && is_room()) {
             const std::span<const FileRun> some = runs.subspan(taken, neighbours(runs.subspan(taken)));
@@ -108,6 +107,7 @@ class RunReads {
         if (!made) return false;
         done.operations += made->operations;
         done.bytes += made->bytes;
+        done.host_copies_bytes += is_staged_ ? made->bytes : 0;
         done.seconds += made->seconds;
         for (const SmallRead& sample : made->samples) {
             if (done.samples.size() < RunsRead::kMostSamples) done.samples.try_emplace(sample.memory.bytes, sample);
@@ -117,6 +117,8 @@ class RunReads {
 
     const File& file_;
     MemoryView memory_;
+    bool is_staged_;  // its bytes go through pinned memory
+    std::size_t portion_ = os::DiskWaits::kReads;  // reads of one call
     std::vector<Range> direct_, shared_;
     std::vector<Copy> copies_;  // from scratch to their place
     std::unique_ptr<std::byte[]> scratch_;
@@ -134,10 +136,10 @@ std::vector<FileRun> pieces_of(std::span<const FileRun> runs) {
     return pieces;
 }
 
-std::uint64_t bytes_of(std::span<const FileRun> runs) {
-    std::uint64_t bytes = 0;
-    for (const FileRun& run : runs) bytes += run.bytes;
-    return bytes;
+std::uint64_t work_of(std::span<const FileRun> runs) {
+    std::uint64_t work = 0;
+    for (const FileRun& run : runs) work += kRunCost + run.bytes;
+    return work;
 }
 
 // The same parts whatever the number of threads, so that counts do not depend on it.
@@ -145,7 +147,7 @@ std::vector<std::span<const FileRun>> parts_of(std::span<const FileRun> runs) {
     std::vector<std::span<const FileRun>> parts;
     while (!runs.empty()) {
         std::size_t count = 0;
-        for (std::uint64_t bytes = 0; count < runs.size() && bytes < kPart; ++count) bytes += runs[count].bytes;
+        for (std::uint64_t work = 0; count < runs.size() && work < kPart; ++count) work += kRunCost + runs[count].bytes;
         parts.push_back(runs.first(count));
         runs = runs.subspan(count);
     }
@@ -171,6 +173,7 @@ class PartReader final : public ItemWorker {
 void add(const RunsRead& part, RunsRead& sum) {
     sum.operations += part.operations;
     sum.bytes += part.bytes;
+    sum.host_copies_bytes += part.host_copies_bytes;
     sum.staged_bytes += part.staged_bytes;
     sum.scratch_peak_bytes = std::max(sum.scratch_peak_bytes, part.scratch_peak_bytes);
     for (const auto& [size, sample] : part.samples) {
@@ -183,7 +186,7 @@ bool read_on_cores(const File& file, std::span<const FileRun> runs, const RunsIn
     const std::vector<std::span<const FileRun>> parts = parts_of(runs);
     std::vector<RunsRead> done(parts.size());
     const auto make = [&] { return std::make_unique<PartReader>(file, into.memory, parts, done); };
-    const CoreResult result = on_cores({parts.size(), kPart, kBytesOfThread}, make, {.threads = into.threads});
+    const CoreResult result = on_cores({parts.size(), kPart, kWorkOfThread}, make, {.threads = into.threads});
     if (result.done != parts.size()) return false;
     for (const RunsRead& part : done) add(part, into.done);
     into.done.seconds = seconds_since(began);
@@ -192,12 +195,16 @@ bool read_on_cores(const File& file, std::span<const FileRun> runs, const RunsIn
 
 }  // namespace
 
+bool fills_in_order(const MemoryView& memory) noexcept {
+    return memory.kind != MemoryKind::system && memory.kind != MemoryKind::pinned;
+}
+
 bool read_runs(const File& file, std::span<const FileRun> runs, const RunsInto& into) {
     const auto is_long = [](const FileRun& run) { return run.bytes > kSmallReadBytes; };
     std::vector<FileRun> pieces;
     if (std::any_of(runs.begin(), runs.end(), is_long)) runs = pieces = pieces_of(runs);
     into.done.requested_bytes = into.memory.bytes;
-    if (bytes_of(runs) > kMostHere) return read_on_cores(file, runs, into);
+    if (work_of(runs) > kAloneMost) return read_on_cores(file, runs, into);
     return RunReads(file, into.memory).read(runs, into.done);
 }
 

@@ -1,7 +1,8 @@
 // Many runs of one file, read by small reads: on the calling thread, or, where there are many, on all cores.
 //
 // Runs in the page cache cost a system call and a copy each: a plan and a queue would cost more. Short runs that lie
-// close together cost one call for all, through scratch that stays in the cache of the core. Runs that make a thread
+// close together cost one call for all, through scratch that stays in the cache of the core. Memory of a GPU gets them
+// in pieces of pinned memory, of which one is copied while the next is filled. Runs that make a thread
 // wait come from a disk, which is faster when it is asked for many at a time, so reading gives up then. What must stay
 // true: where false is returned, nothing has happened that counts; bytes and counts do not depend on how many threads
 // read; after the return no thread of a call is left.
@@ -20,7 +21,7 @@ namespace penstock::data {
 struct RunsRead {
     static constexpr std::size_t kMostSamples = 64;
     std::uint64_t requested_bytes = 0;
-    std::uint64_t operations = 0, bytes = 0;
+    std::uint64_t operations = 0, bytes = 0, host_copies_bytes = 0;
     std::uint64_t staged_bytes = 0, scratch_peak_bytes = 0;
     double seconds = 0;
     std::map<std::uint64_t, SmallRead> samples{};  // one of each size
@@ -32,11 +33,14 @@ struct RunsInto {
     unsigned threads = 0;  // the calling one included; 0: one for each CPU of this process
 };
 
-// Bytes that the calling thread reads by itself. More are read by all cores.
+// Bytes of a box, or of a whole file, that are read in this way. More are worth a queue. Rows are not bound by it.
 inline constexpr std::uint64_t kMostHere = 4 * kMiB;
 
-// Requires: memory that the host reaches, in which the runs end, and which no two runs share. False: a transfer has to
-// read them, or to say why it cannot. Throws as File::try_small_reads.
+// Whether the runs are to be in the order of the memory (see RowLimits).
+bool fills_in_order(const MemoryView& memory) noexcept;
+
+// Requires: memory in which the runs end, and which no two runs share. False: a transfer has to read them, or to say
+// why it cannot. Throws as File::try_small_reads.
 bool read_runs(const File& file, std::span<const FileRun> runs, const RunsInto& into);
 
 }  // namespace penstock::data

@@ -4,16 +4,34 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <thread>
 #include <vector>
 
+#include "context/seams.hpp"
 #include "context/test_files.hpp"
+#include "os/disk_waits.hpp"
 
 namespace penstock::data {
 namespace {
 
 constexpr std::uint64_t kRow = 2 * kKiB, kRows = 6000;
+// As a disk does, it makes the thread wait that reads.
+class Disk : public os::System {
+  public:
+    ssize_t pread(int fd, void* memory, std::size_t bytes, std::uint64_t offset) override {
+        if (waits) std::this_thread::sleep_for(std::chrono::nanoseconds(1));
+        ++reads;
+        return System::pread(fd, memory, bytes, offset);
+    }
+    std::atomic<bool> waits = false;
+    std::atomic<int> reads = 0;
+};
+
+constexpr double kSlow = 1e9;  // bytes a second of copies to the device: the host fills half a slot sooner
 
 class RunReadsTest : public ::testing::Test {
   protected:
@@ -28,8 +46,8 @@ class RunReadsTest : public ::testing::Test {
         for (std::uint64_t to = 0; to < kRows / 2; ++to) found.push_back({to * 4219 % kRows * kRow, to * kRow, kRow});
         return found;
     }
-    std::string told(std::span<const FileRun> runs, unsigned threads) {
-        const Buffer memory = context_.allocate(kRows / 2 * kRow, MemoryKind::system);
+    std::string told(std::span<const FileRun> runs, unsigned threads, MemoryKind kind = MemoryKind::system) {
+        const Buffer memory = context_.allocate(kRows / 2 * kRow, kind);
         std::memset(memory.data(), 0xee, memory.bytes());
         RunsRead done;
         if (!read_runs(file_, runs, {memory.view(), done, threads})) return "no";
@@ -39,7 +57,7 @@ class RunReadsTest : public ::testing::Test {
         }
         std::string text = std::to_string(done.requested_bytes) + " " + std::to_string(done.operations) + " " +
                            std::to_string(done.bytes) + " " + std::to_string(done.staged_bytes) + " " +
-                           std::to_string(done.scratch_peak_bytes);
+                           std::to_string(done.scratch_peak_bytes) + " " + std::to_string(done.host_copies_bytes);
         for (const auto& [size, sample] : done.samples) {
             text += " " + std::to_string(size) + "@" + std::to_string(sample.offset_bytes);
         }
@@ -48,7 +66,9 @@ class RunReadsTest : public ::testing::Test {
 
     test::TempDirectory directory_;
     std::vector<unsigned char> bytes_;
-    Context context_{{.device = "host"}};
+    Disk disk_;
+    Context context_ = context::make_context({.device = "host", .host = {.bandwidth_bytes_per_s = kSlow}},
+                                             {.system = &disk_});
     File file_;
 };
 
@@ -58,6 +78,21 @@ TEST_F(RunReadsTest, bytes_and_counts_do_not_depend_on_the_number_of_threads) {
     EXPECT_NE(one, "no");
     EXPECT_NE(one, "wrong bytes");
     for (const unsigned threads : {2u, 3u, 16u, 0u}) EXPECT_EQ(told(all, threads), one) << threads;
+}
+
+// A GPU's memory, which stands for itself here: the emulated device copies in streams as a GPU does.
+TEST_F(RunReadsTest, into_device_memory_go_through_pinned_memory_that_no_copy_needs_any_more) {
+    const std::vector<FileRun> all = runs();
+    const std::string one = told(all, 1, MemoryKind::device);
+    EXPECT_EQ(one.substr(0, one.find('@')), "6144000 3000 6144000 0 0 6144000 2048");
+    for (const unsigned threads : {2u, 3u, 16u, 0u}) EXPECT_EQ(told(all, threads, MemoryKind::device), one) << threads;
+}
+
+TEST_F(RunReadsTest, into_device_memory_may_lie_apart_there) {
+    std::vector<FileRun> all = runs();
+    std::reverse(all.begin(), all.end());
+    const std::string one = told(all, 2, MemoryKind::device);
+    EXPECT_EQ(one.substr(0, one.find('@')), "6144000 3000 6144000 0 0 6144000 2048");
 }
 
 TEST_F(RunReadsTest, one_run_may_be_longer_than_a_small_read) {
@@ -71,11 +106,25 @@ TEST_F(RunReadsTest, nothing_counts_where_one_thread_cannot_read) {
     std::vector<FileRun> all = runs();
     all[all.size() - 7].file_offset = kRows * kRow - 1;
     for (const unsigned threads : {1u, 4u}) {
-        const Buffer memory = context_.allocate(kRows / 2 * kRow, MemoryKind::system);
-        RunsRead done;
-        EXPECT_FALSE(read_runs(file_, all, {memory.view(), done, threads}));
-        EXPECT_EQ(done.operations, 0u);
-        EXPECT_EQ(done.bytes, 0u);
+        for (const MemoryKind kind : {MemoryKind::system, MemoryKind::device}) {
+            const Buffer memory = context_.allocate(kRows / 2 * kRow, kind);
+            RunsRead done;
+            EXPECT_FALSE(read_runs(file_, all, {memory.view(), done, threads}));
+            EXPECT_EQ(done.operations, 0u);
+            EXPECT_EQ(done.bytes, 0u);
+        }
+    }
+}
+
+TEST_F(RunReadsTest, of_a_disk_are_left_to_a_queue) {
+    const std::vector<FileRun> all = runs();
+    disk_.waits = true;
+    for (const MemoryKind kind : {MemoryKind::system, MemoryKind::device}) {
+        for (const unsigned threads : {1u, 3u}) {
+            disk_.reads = 0;
+            EXPECT_EQ(told(all, threads, kind), "no");
+            EXPECT_LE(disk_.reads, static_cast<int>(threads) * os::DiskWaits::kReads);
+        }
     }
 }
 

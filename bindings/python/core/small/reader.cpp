@@ -171,13 +171,13 @@ class SmallReader {
         return emulated_ ? MemoryView{buffer.part.data, buffer.part.bytes, MemoryKind::system} : buffer.part;
     }
 
-    // A larger box, or rows that the index lists: by many reads. As read().
+    // A larger box, which a GPU gets by workers, or rows that the index lists: by many reads. As read().
     nb::object read_more(nb::handle index) {
-        if (!tally_->open || !emulated_ || source_.chunks.chunk_bytes != 0) return nb::none();
+        if (!tally_->open || source_.chunks.chunk_bytes != 0) return nb::none();
         Asked box;
         data::Runs runs;
         if (ask(index, layout_, source_.backwards, box)) {
-            const std::uint64_t most = data::kMostHere / layout_.item_bytes();
+            const std::uint64_t most = emulated_ ? data::kMostHere / layout_.item_bytes() : 0;
             if (box.elements > most || !layout_.runs(box.box, runs)) return nb::none();
             return take_many(box, bytes_of(box), [&](const File& file, const data::RunsInto& into) {
                 return data::read_runs(file, runs.all(), into);

@@ -95,7 +95,8 @@ std::optional<std::uint64_t> bytes_of_rows(const data::Layout& layout, const dat
 bool read_rows(const File& file, const data::Layout& layout, const data::WantedRows& rows,
                const data::RunsInto& into) {
     data::RowRuns found;
-    if (!data::find_rows(layout, rows, {kSmallReadBytes, kMostRuns}, found)) return false;
+    const data::RowLimits limits{kSmallReadBytes, kMostRuns, data::fills_in_order(into.memory)};
+    if (!data::find_rows(layout, rows, limits, found)) return false;
     if (!data::read_runs(file, found.runs, into)) return false;
     for (const data::RowCopy& copy : found.copies) {
         auto* const data = static_cast<std::byte*>(into.memory.data);

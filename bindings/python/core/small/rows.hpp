@@ -18,7 +18,7 @@ bool ask_rows(nb::handle index, std::int64_t extent, std::vector<std::int64_t>& 
 // How many bytes all rows have; nothing where the number is none.
 std::optional<std::uint64_t> bytes_of_rows(const data::Layout& layout, const data::WantedRows& rows);
 
-// Requires: rows of the dataset, and memory of just their bytes that the host reaches. False: a transfer must be made,
+// Requires: rows of the dataset, and memory of just their bytes. False: a transfer must be made,
 // and nothing has happened that counts. Throws as File::try_small_reads.
 bool read_rows(const File& file, const data::Layout& layout, const data::WantedRows& rows, const data::RunsInto& into);
 

@@ -19,6 +19,7 @@ void SmallTally::add(const data::RunsRead& done) {
     requested_bytes += done.requested_bytes;
     operations += done.operations;
     bytes += done.bytes;
+    host_copies_bytes += done.host_copies_bytes;
     staged_bytes += done.staged_bytes;
     scratch_peak_bytes = std::max(scratch_peak_bytes, done.scratch_peak_bytes);
     seconds += done.seconds;

@@ -1,9 +1,10 @@
 """Many rows of one dataset out of the page cache, without a plan and a transfer.
 
 `dataset[[7, 3, 9]]` asks for thousands of rows of a few KiB. Where their bytes are stored as they are read, the native
-RowReader reads them by small reads on the calling thread. All else is left to plans: other dimensions than the first,
-steps, missing and encoded chunks, long rows, rows that are not in the page cache, errors. What must stay true: bytes
-and shapes are those of that way, the evidence tells the reads that were made, and a dataset is read as its file is now.
+RowReader reads them by small reads, on the cores of the host. All else is left to plans: other dimensions than the
+first, steps, missing and encoded chunks, long rows, rows that are not in the page cache, errors. What must stay true:
+bytes and shapes are those of that way, the evidence tells the reads that were made, and a dataset is read as its file
+is now.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class KnownRows(NamedTuple):
 
 def known_rows(mover: Mover, container: Container, info: DatasetInfo, tally: _core.SmallTally) -> KnownRows | None:
     """None where rows are not simply there."""
-    if not mover.emulated or info.order != "C" or info.filters or not may_be_native(info):
+    if info.order != "C" or info.filters or not may_be_native(info):
         return None
     watch = container.watch(info.name)
     if watch is None:
@@ -62,7 +63,8 @@ def read_rows(mover: Mover, known: KnownRows, wanted: Request) -> Any:
     if not isinstance(lease, Lease):
         return None
     # The host reaches memory of the emulated device: bytes need not be staged for it.
-    memory = memoryview(buffer) if isinstance(buffer, _core.Buffer) else buffer
+    is_reached = mover.emulated and isinstance(buffer, _core.Buffer)
+    memory = memoryview(buffer) if is_reached else buffer
     box = np.ascontiguousarray(np.array([selection.first, selection.counts], np.int64).T)
     with lease:
         if not known.reader.read(lease.files[0], selection.picks.numbers.reshape(-1, 1), box, memory):

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -28,6 +28,20 @@ if TYPE_CHECKING:
 
 CHUNK_ITEMS = 1 << 18  # of float32: 1 MiB
 MANY, MANY_BYTES = 20_000, 2048  # rows of one call, and bytes of each
+MANY_CHUNK = 64  # rows of a chunk of the chunked dataset
+_CHUNKED = "chunked"  # name of that dataset
+
+
+class _Many(NamedTuple):
+    dataset: str
+    ascending: bool
+
+
+_KINDS = {
+    " at random": _Many(NAME, False),
+    " at random, ascending": _Many(NAME, True),
+    f" at random, chunks of {MANY_CHUNK} rows": _Many(_CHUNKED, False),
+}
 
 
 def pairs(run: Run) -> Iterator[Pair]:
@@ -39,8 +53,9 @@ def pairs(run: Run) -> Iterator[Pair]:
     for decode, word in () if run.emulated else (("gpu", "nvCOMP"), ("host", "all cores")):
         make = partial(_of_two, run, decode)
         yield Pair("gzip and shuffle: all, auto", word, make, needs, 0.02, whole, by_clock=True)
-    name = f"{many} rows of 2 KiB at random"
-    yield Pair(name, beside, partial(_of_many, run), needs, 0.02, many * MANY_BYTES, by_clock=True)
+    for name, kind in _KINDS.items():
+        make = partial(_of_many, run, kind)
+        yield Pair(f"{many} rows of 2 KiB{name}", beside, make, needs, 0.02, many * MANY_BYTES, by_clock=True)
     if not run.emulated:
         yield Pair("HDF5: a row to the GPU", beside, partial(_of_row, run), needs, 4, by_clock=True)
     peer, module = ("os.preadv", "numpy") if run.emulated else ("KvikIO", "kvikio")
@@ -58,8 +73,10 @@ def make(run: Run) -> None:
         for number, raw in enumerate(threads.map(_stored, range(_mib(run)))):
             x.id.write_direct_chunk((number * CHUNK_ITEMS,), raw)
     rows = 3 * _many(run)
+    values = np.random.default_rng(3).random((rows, MANY_BYTES // 4), dtype="f4")
     with h5py.File(_rows(run), "w") as file:
-        file[NAME] = np.random.default_rng(3).random((rows, MANY_BYTES // 4), dtype="f4")
+        file[NAME] = values
+        file.create_dataset(_CHUNKED, data=values, chunks=(MANY_CHUNK, values.shape[1]))
 
 
 def _mib(run: Run) -> int:
@@ -98,22 +115,22 @@ def _theirs(run: Run, read: Callable[[int], np.ndarray]) -> Call:
     return read_and_copy
 
 
-def _opened(run: Run, stack: ExitStack, path: Path, decode: str = "auto") -> tuple[Any, Any]:
+def _opened(run: Run, stack: ExitStack, path: Path, name: str = NAME, decode: str = "auto") -> tuple[Any, Any]:
     import h5py
 
     ours = stack.enter_context(penstock.open(path, context=run.context, decode=decode))
-    return ours[NAME], stack.enter_context(h5py.File(path, "r"))[NAME]
+    return ours[name], stack.enter_context(h5py.File(path, "r"))[name]
 
 
 def _of_all(run: Run, decode: str, stack: ExitStack) -> tuple[Call, Call]:
-    ours, theirs = _opened(run, stack, _packed(run), decode)
+    ours, theirs = _opened(run, stack, _packed(run), decode=decode)
     return lambda _: ours.read(), _theirs(run, lambda _: theirs[...])
 
 
 def _of_two(run: Run, decode: str, stack: ExitStack) -> tuple[Call, Call]:
     """Our choice beside one that the caller makes."""
     ours, _ = _opened(run, stack, _packed(run))
-    other, _ = _opened(run, stack, _packed(run), decode)
+    other, _ = _opened(run, stack, _packed(run), decode=decode)
 
     def fixed(_: int) -> Any:
         try:
@@ -126,11 +143,14 @@ def _of_two(run: Run, decode: str, stack: ExitStack) -> tuple[Call, Call]:
     return lambda _: ours.read(), fixed
 
 
-def _of_many(run: Run, stack: ExitStack) -> tuple[Call, Call]:
-    """h5py takes ascending numbers: its users sort them, and put the rows in their order again."""
-    ours, theirs = _opened(run, stack, _rows(run))
+def _of_many(run: Run, kind: _Many, stack: ExitStack) -> tuple[Call, Call]:
+    """h5py takes ascending numbers: its users sort others, and put the rows in their order again."""
+    ours, theirs = _opened(run, stack, _rows(run), kind.dataset)
     random, count = np.random.default_rng(7), _many(run)
     lists = [random.permutation(3 * count)[:count] for _ in range(4)]
+    if kind.ascending:
+        lists = [np.sort(rows) for rows in lists]
+        return lambda turn: ours[lists[turn % 4]], _theirs(run, lambda turn: theirs[lists[turn % 4]])
 
     def sorted_first(turn: int) -> np.ndarray:
         rows, order = np.unique(lists[turn % 4], return_inverse=True)

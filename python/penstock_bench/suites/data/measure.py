@@ -27,7 +27,7 @@ from penstock_bench.suites.data.pairs import needed, pairs
 if TYPE_CHECKING:
     from penstock_bench.engine.run import Run
 
-_WARM = 3  # calls of each side that are not counted
+_WARM = 3  # calls of each side that are not counted; none of a call that is made once, after it was compared
 
 
 def run_suite(run: Run) -> None:
@@ -65,7 +65,7 @@ def measure(run: Run, pair: Pair, turn: int) -> Sample:
 
 def _times(call: Call, calls: int, turn: int, clock: Callable[[], int]) -> list[float]:
     found = []
-    for number in range(-min(_WARM, calls), calls):
+    for number in range(-min(_WARM, calls - 1), calls):
         start = clock()
         call(number + _WARM + turn)
         if number >= 0:

@@ -159,6 +159,15 @@ std::size_t continued(std::span<const Range> ranges) {
     return count;
 }
 
+bool moved_many(const Submission& submission, const OpenFile& file, std::span<const Range> ranges) {
+    std::vector<engine::RequestRange> all;
+    all.reserve(ranges.size());
+    for (const Range& range : ranges) {
+        all.push_back({&file.handle(), range.offset_bytes, static_cast<std::byte*>(range.memory), range.bytes});
+    }
+    return submission.context.engine.read_many(all);
+}
+
 // Whether each of the ranges is a small read: `whole` is then all of them. `made` gets their samples.
 bool planned(const Submission& submission, std::span<const Range> ranges, SmallReads& made,
              std::pair<Extent*, FirstTouch> whole) {
@@ -190,12 +199,14 @@ std::optional<SmallReads> small_reads(const Submission& submission, const std::s
     const UnderWay under_way(context, *file);
     SmallReads made;
     for (std::span<const Range> left = ranges; !left.empty();) {
-        const std::span<const Range> some = left.first(submission.to_host() ? continued(left) : 1);
+        const bool to_host = submission.to_host();
+        const std::span<const Range> some = to_host ? left.first(continued(left)) : left;
         Extent extent = all;
-        if (!planned(submission, some, made, {&extent, touch}) || !moved(submission, extent)) return std::nullopt;
+        if (!planned(submission, some, made, {&extent, touch})) return std::nullopt;
+        if (!(to_host ? moved(submission, extent) : moved_many(submission, *file, some))) return std::nullopt;
         file->bytes_read += extent.bytes;
         made.bytes += extent.bytes;
-        ++made.operations;
+        made.operations += to_host ? 1 : some.size();
         left = left.subspan(some.size());
     }
     made.seconds = seconds_since(submission.started);
