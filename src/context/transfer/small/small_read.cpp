@@ -168,21 +168,24 @@ bool moved_many(const Submission& submission, const OpenFile& file, std::span<co
     return submission.context.engine.read_many(all);
 }
 
-// Whether each of the ranges is a small read: `whole` is then all of them. `made` gets their samples.
+// Whether each of the ranges is a small read of the file of `extent`, which becomes all of them. `made` gets their
+// samples. Nothing that threads share is written for a range: that would take longer than a read of it.
 bool planned(const Submission& submission, std::span<const Range> ranges, SmallReads& made,
-             std::pair<Extent*, FirstTouch> whole) {
-    const MemoryView memory{whole.first->memory, whole.first->bytes, submission.kind};
-    Extent extent = *whole.first;
+             std::pair<Extent*, FirstTouch> place) {
+    const auto& [extent, touch] = place;
+    const MemoryView memory{extent->memory, extent->bytes, submission.kind};
     std::uint64_t bytes = 0;
     for (const Range& range : ranges) {
-        extent.offset_bytes = range.offset_bytes;
-        extent.memory = range.memory;
-        extent.bytes = range.bytes;
-        if (!holds(memory, range) || !may_be_small(submission, extent)) return false;
-        if (sample_of(submission, extent, whole.second, made) == nullptr) return false;
+        extent->offset_bytes = range.offset_bytes;
+        extent->memory = range.memory;
+        extent->bytes = range.bytes;
+        if (!holds(memory, range) || !may_be_small(submission, *extent)) return false;
+        if (sample_of(submission, *extent, touch, made) == nullptr) return false;
         bytes += range.bytes;
     }
-    *whole.first = {extent.file, ranges.front().offset_bytes, ranges.front().memory, bytes};
+    extent->offset_bytes = ranges.front().offset_bytes;
+    extent->memory = ranges.front().memory;
+    extent->bytes = bytes;
     return true;
 }
 
@@ -193,22 +196,23 @@ std::optional<SmallReads> small_reads(const Submission& submission, const std::s
     ContextState& context = submission.context;
     context.check_process();
     const std::shared_ptr<Memory> ours = context.memory_at(memory.data);  // kept until the bytes are there
-    const Extent all{file, 0, memory.data, memory.bytes};
-    if (ours && !inside(*ours, all)) return std::nullopt;
+    Extent extent{file, 0, memory.data, memory.bytes};
+    if (ours && !inside(*ours, extent)) return std::nullopt;
     const FirstTouch touch = ours ? ours->first_touch() : FirstTouch::none;
     const UnderWay under_way(context, *file);
     SmallReads made;
     for (std::span<const Range> left = ranges; !left.empty();) {
         const bool to_host = submission.to_host();
         const std::span<const Range> some = to_host ? left.first(continued(left)) : left;
-        Extent extent = all;
+        extent.memory = memory.data;
+        extent.bytes = memory.bytes;
         if (!planned(submission, some, made, {&extent, touch})) return std::nullopt;
         if (!(to_host ? moved(submission, extent) : moved_many(submission, *file, some))) return std::nullopt;
-        file->bytes_read += extent.bytes;
         made.bytes += extent.bytes;
         made.operations += to_host ? 1 : some.size();
         left = left.subspan(some.size());
     }
+    file->bytes_read += made.bytes;
     made.seconds = seconds_since(submission.started);
     for (SmallRead& sample : made.samples) {
         sample.seconds = made.seconds / static_cast<double>(ranges.size());
