@@ -37,6 +37,12 @@ TWO = {
     "none": {"dtype": "I64", "shape": [0, 5], "data_offsets": [28, 28]},
     "one": {"dtype": "F8_E4M3", "shape": [], "data_offsets": [28, 29]},
 }
+PLAIN = {
+    "__metadata__": {"format": "pt", "by": "a test"},
+    "model.layers.0.weight": {"dtype": "F32", "shape": [2, 3], "data_offsets": [4, 28]},
+    "b": {"data_offsets": [0, 4], "dtype": "BF16", "shape": [2]},
+    "none": {"dtype": "I64", "shape": [0, 5], "data_offsets": [28, 28]},
+}
 SAFETENSORS = [
     safetensors(TWO, 29),
     safetensors({"a": {"dtype": "F4", "shape": [4], "data_offsets": [0, 2]}}, 2),
@@ -53,6 +59,14 @@ SAFETENSORS = [
     safetensors(json.dumps(TWO).encode() + b" " * 40_001, 29),
     safetensors(b"{" + b" " * 40_001, 0),
     safetensors(json.dumps(TWO).encode() + b" " * 70_000, 29),
+    safetensors(PLAIN, 28),
+    safetensors(json.dumps(PLAIN, indent=2).encode() + b" " * 70_000, 28),
+    safetensors(
+        {f"weights.{one}": {"dtype": "I8", "shape": [], "data_offsets": [one, one + 1]} for one in range(1500)}, 1500
+    ),
+    safetensors(
+        b'{"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}', 0
+    ),
 ]
 NPY = [
     npy("{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }\n", 48),
@@ -92,7 +106,10 @@ def compare(content: bytes, open: Open, name: Path, patch: pytest.MonkeyPatch) -
     return is_read
 
 
-KINDS = {"safetensors": (SAFETENSORS, open_safetensors, [0, 5, 10, 11, 12]), "npy": (NPY, open_npy, [0, 1, 2, 9, 11])}
+KINDS = {
+    "safetensors": (SAFETENSORS, open_safetensors, [0, 5, 10, 11, 12, 15, 16, 17]),
+    "npy": (NPY, open_npy, [0, 1, 2, 9, 11]),
+}
 
 
 @pytest.mark.filterwarnings("ignore:invalid escape sequence")

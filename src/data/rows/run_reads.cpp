@@ -20,7 +20,8 @@ constexpr std::uint64_t kTogether = 16 * kKiB;      // of one call for several r
 constexpr std::uint64_t kScratch = 128 * kKiB;      // of one thread
 // A run takes as long as this many bytes more would. All work is counted in such bytes.
 constexpr std::uint64_t kRunCost = 4 * kKiB;
-constexpr std::uint64_t kAloneMost = 4 * kMiB;      // more is the work of several threads
+// The calling thread does as much by itself, so all of a box of kMostHere.
+constexpr std::uint64_t kAloneMost = kMostHere + kMostHere / kSmallReadBytes * kRunCost;
 constexpr std::uint64_t kPart = 1536 * kKiB;        // that one thread reads before it takes the next part
 constexpr std::uint64_t kWorkOfThread = 2 * kMiB;   // 0.3 ms of reading; a thread takes 0.1 ms to begin
 

@@ -9,42 +9,13 @@
 #include "formats/faults.hpp"
 #include "formats/json/json_reader.hpp"
 #include "formats/parsers.hpp"
+#include "formats/safetensors/tensor_types.hpp"
 
 namespace penstock::formats {
 namespace {
 
 constexpr std::uint64_t kMostTensorHeader = 100'000'000;  // of the reference implementation
 constexpr std::uint64_t kTensorBegin = 64;
-
-struct TensorType {
-    std::string_view code;
-    const char* type;  // null: its elements have no plain bytes
-    std::uint64_t bits;
-};
-constexpr TensorType kTensorTypes[] = {
-    {"BOOL", "bool", 8},
-    {"U8", "uint8", 8},
-    {"I8", "int8", 8},
-    {"F8_E5M2", "float8_e5m2", 8},
-    {"F8_E4M3", "float8_e4m3fn", 8},
-    {"F8_E4M3FNUZ", "float8_e4m3fnuz", 8},
-    {"F8_E5M2FNUZ", "float8_e5m2fnuz", 8},
-    {"F8_E8M0", "float8_e8m0fnu", 8},
-    {"I16", "int16", 16},
-    {"U16", "uint16", 16},
-    {"F16", "float16", 16},
-    {"BF16", "bfloat16", 16},
-    {"I32", "int32", 32},
-    {"U32", "uint32", 32},
-    {"F32", "float32", 32},
-    {"C64", "complex64", 64},
-    {"F64", "float64", 64},
-    {"I64", "int64", 64},
-    {"U64", "uint64", 64},
-    {"F4", nullptr, 4},
-    {"F6_E2M3", nullptr, 6},
-    {"F6_E3M2", nullptr, 6},
-};
 
 struct Tensor {
     StoredDataset dataset;
@@ -105,12 +76,10 @@ std::optional<std::uint64_t> bits_of(const std::vector<std::int64_t>& shape, std
 }
 
 StoredDataset described(const Subject& place, const std::string& code, const std::vector<std::int64_t>& shape) {
-    const auto* known =
-        std::find_if(std::begin(kTensorTypes), std::end(kTensorTypes),
-                     [&](const TensorType& one) { return one.code == code; });
+    const TensorType* const known = tensor_type(code);
     ElementType type;
     std::string refusal;
-    if (known == std::end(kTensorTypes)) {
+    if (known == nullptr) {
         refusal = "it is of type " + shown(code) + ", which is not known";
     } else if (known->type == nullptr) {
         refusal = "it is of type " + shown(code) + "; its elements have " + std::to_string(known->bits) + " bits";
@@ -137,9 +106,8 @@ Tensor tensor_of(const Subject& place, const Value& entry) {
         throw damaged(place, "its data_offsets are no first and last byte");
     }
     const auto first = static_cast<std::uint64_t>((*range)[0]), end = static_cast<std::uint64_t>((*range)[1]);
-    const auto* known = std::find_if(std::begin(kTensorTypes), std::end(kTensorTypes),
-                                     [&](const TensorType& one) { return one.code == *type->text(); });
-    if (known != std::end(kTensorTypes)) {
+    const TensorType* const known = tensor_type(*type->text());
+    if (known != nullptr) {
         const auto bits = bits_of(*shape, known->bits);
         if (!bits || *bits % 8 != 0 || *bits / 8 != end - first) {
             throw damaged(place, "shape " + shown(*shape) + " of " + *type->text() + " does not need the " +

@@ -10,12 +10,15 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <map>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
 
 #include "formats/json/value.hpp"
 #include "formats/parsers.hpp"
+#include "formats/safetensors/plain_header.hpp"
 #include "os/fd.hpp"
 #include "python/core/core.hpp"
 #include "python/shared/gil.hpp"
@@ -26,6 +29,7 @@ namespace {
 constexpr std::uint64_t kFirstBytes = 1024;
 constexpr std::size_t kMostBegin = 16;  // of a format
 constexpr std::uint64_t kMostBytes = 64 * kKiB;  // of a header; longer ones take so long that Python may read them
+constexpr std::uint64_t kMostPlainBytes = 16 * kMiB;  // of one that is read in a pass: it has 100,000 tensors
 
 // A header that is longer, or a file that is none: left to Python.
 struct NotHere {};
@@ -49,6 +53,11 @@ class FirstBytes final : public formats::ByteSource {
         const auto* const first = begin_.data() + (wanted == 0 ? 0 : offset);
         return {first, first + wanted};
     }
+    // Requires: they are in the file.
+    std::string_view first(std::uint64_t bytes) const {
+        extend(bytes);
+        return text().substr(0, bytes);
+    }
     const struct stat& status() const noexcept { return status_; }
     std::string_view text() const { return {reinterpret_cast<const char*>(begin_.data()), begin_.size()}; }
 
@@ -57,6 +66,7 @@ class FirstBytes final : public formats::ByteSource {
         const std::size_t there = begin_.size(), wanted = std::min(end, size_bytes());
         if (wanted <= there) return;
         begin_.resize(wanted);
+        const GilReleased release;  // a disk may take long
         const ssize_t got = ::pread(fd_.get(), begin_.data() + there, wanted - there, static_cast<off_t>(there));
         if (got < 0 || static_cast<std::size_t>(got) != wanted - there) throw NotHere{};
     }
@@ -85,7 +95,7 @@ std::vector<formats::StoredDataset> parsed(const FirstBytes& source, std::string
     return found;
 }
 
-nb::tuple tuple_of(const std::vector<std::int64_t>& numbers) {
+nb::tuple tuple_of(std::span<const std::int64_t> numbers) {
     const nb::tuple made = nb::steal<nb::tuple>(PyTuple_New(static_cast<Py_ssize_t>(numbers.size())));
     for (std::size_t at = 0; at < numbers.size(); ++at) {
         PyTuple_SET_ITEM(made.ptr(), static_cast<Py_ssize_t>(at), PyLong_FromLongLong(numbers[at]));
@@ -98,19 +108,47 @@ std::string_view attributes_in(std::string_view text) {
     return text.find("\"__metadata__\"") == std::string_view::npos ? std::string_view{} : text;
 }
 
+// {name: (type, shape, offset)} of a header that is read in one pass, without a tree of it; nothing of others.
+std::optional<nb::dict> plain_tensors(const FirstBytes& source) {
+    std::uint64_t bytes = 0;
+    if (source.text().size() < sizeof bytes) return std::nullopt;
+    for (std::size_t at = sizeof bytes; at-- > 0;) bytes = bytes << 8 | static_cast<unsigned char>(source.text()[at]);
+    if (bytes > kMostPlainBytes || bytes > source.size_bytes() - sizeof bytes) return std::nullopt;
+    const std::uint64_t begin = sizeof bytes + bytes;
+    const std::string_view header = source.first(begin).substr(sizeof bytes);
+    formats::PlainHeader found;
+    if (!found.read(header, source.size_bytes() - begin)) return std::nullopt;
+    nb::dict placed;
+    std::map<const char*, nb::str> types;  // most files have one or two
+    for (const formats::PlainTensor& one : found.tensors()) {
+        const auto type = types.try_emplace(one.type, one.type).first->second;
+        placed[nb::str(one.name.data(), one.name.size())] =
+            nb::make_tuple(type, tuple_of(found.shape(one)), begin + one.first);
+    }
+    if (placed.size() != found.tensors().size()) return std::nullopt;  // a name is there twice
+    return placed;
+}
+
+nb::dict placed_datasets(const FirstBytes& source, const std::string& format) {
+    if (format == "safetensors") {
+        if (const auto placed = plain_tensors(source)) return *placed;
+    }
+    nb::dict placed;
+    for (const formats::StoredDataset& one : parsed(source, format)) {
+        if (!is_plain(one)) throw NotHere{};
+        placed[nb::str(one.name.data(), one.name.size())] =
+            nb::make_tuple(nb::str(one.type.name.data(), one.type.name.size()), tuple_of(one.grid.shape),
+                           one.offset_bytes);
+    }
+    return placed;
+}
+
 // None, or (device, inode, first bytes that have attributes, {name: (type, shape, offset)}).
 nb::object read_header(const std::string& format, nb::handle path) {
     const std::string name = file_name(path, "open");
     try {
         const FirstBytes source(name);
-        const std::vector<formats::StoredDataset> datasets = parsed(source, format);
-        nb::dict placed;
-        for (const formats::StoredDataset& one : datasets) {
-            if (!is_plain(one)) return nb::none();
-            placed[nb::str(one.name.data(), one.name.size())] =
-                nb::make_tuple(nb::str(one.type.name.data(), one.type.name.size()), tuple_of(one.grid.shape),
-                               one.offset_bytes);
-        }
+        const nb::dict placed = placed_datasets(source, format);
         const std::string_view text = attributes_in(source.text());
         return nb::make_tuple(source.status().st_dev, source.status().st_ino, nb::bytes(text.data(), text.size()),
                               placed);
