@@ -27,7 +27,8 @@ import sys, numpy as np, penstock
 from itertools import count
 history = penstock.History(sys.argv[1], device="host", format="zarr", time_units="seconds since 2000-01-01 00:00:00")
 for name in ("a", "b"):
-    history.define(name, ("x",), shape=(50_000,), source_dtype="f8")
+    packed = {"compression": "gzip", "shuffle": False} if name in sys.argv[2:] else {}
+    history.define(name, ("x",), shape=(50_000,), source_dtype="f8", **packed)
 try:
     for step in count():
         for name in ("a", "b"):
@@ -127,10 +128,52 @@ def test_readers_see_each_step_while_the_history_is_open(tmp_path: Path) -> None
                 assert np.array_equal(file["time"], np.arange(step + 1))
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("compression", ["gzip", "lz4"])
+def test_small_compressed_steps_share_shards(tmp_path: Path, compression: str) -> None:
+    """24 steps in two shards; chunks at the end of a dimension are as large as others."""
+    path, values = tmp_path / "x.zarr", np.random.default_rng(2).integers(0, 9, (24, 30, 500)).astype("f4")
+    with penstock.History(path, device="host", format="zarr", compression=compression) as history:
+        history.define("T", ("y", "x"), like=values[0], chunk_shape=(7, 300))
+        for step, one in enumerate(values):
+            history.put("T", one)
+            history.end_step(step)
+    assert sorted(one.name for one in (path / "T").iterdir()) == ["c.0.0.0", "c.1.0.0", "zarr.json"]
+    file = zarr.open_group(path, mode="r")
+    assert file["T"].shards == (17, 35, 600) and file["T"].chunks == (1, 7, 300)
+    assert np.array_equal(file["T"][...], values)
+    assert np.array_equal(file["T"][15:19, 3:12, 290:310], values[15:19, 3:12, 290:310])
+    with penstock.open(path, device="host") as opened:
+        assert np.array_equal(opened["T"].read(), values)
+        assert np.array_equal(opened["T"][15:19, 3:12, 290:310], values[15:19, 3:12, 290:310])
+
+
+def test_entries_of_a_step_that_is_being_written_are_no_fault(tmp_path: Path) -> None:
+    path = tmp_path / "x.zarr"
+    with penstock.History(path, device="host", format="zarr", compression="gzip", shuffle=False) as history:
+        history.define("T", ("x",), shape=(5000,))
+        for step in range(3):
+            history.put("T", np.full(5000, step, "f4"))
+            history.end_step(step)
+    shard = path / "T" / "c.0.0"
+    written = bytearray(shard.read_bytes())
+    written[3 * 16 : 3 * 16 + 8] = len(written).to_bytes(8, "little")  # half of an entry of step 4
+    shard.write_bytes(written)
+    for file in (zarr.open_group(path, mode="r"), penstock.load(path, "host")):
+        assert np.array_equal(np.asarray(file["T"][:]), np.arange(3.0)[:, None] * np.ones(5000))
+    written[2 * 16 : 2 * 16 + 8] = len(written).to_bytes(8, "little")
+    shard.write_bytes(written)
+    with penstock.open(path, device="host") as file:
+        assert np.asarray(file["T"][1]).max() == 1
+        with pytest.raises(penstock.Error, match="the shard ends at"):
+            file["T"][2]
+
+
 def test_a_killed_model_leaves_every_step_that_it_was_told_of(tmp_path: Path) -> None:
     for kill in range(max(2, int(os.environ.get("PENSTOCK_SIGNALS", "20")) // 4)):
         path = tmp_path / f"{kill}.zarr"
-        model = subprocess.Popen([sys.executable, "-c", MODEL, str(path)], stdout=subprocess.PIPE, text=True)
+        command = [sys.executable, "-c", MODEL, str(path), "b"]  # b is compressed
+        model = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert model.stdout is not None
         lines = [model.stdout.readline() for _ in range(3 + 7 * kill)]
         os.kill(model.pid, signal.SIGKILL)

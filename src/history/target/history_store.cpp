@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <numeric>
 #include <utility>
 
 #include "formats/create/check_schema.hpp"
@@ -104,35 +105,46 @@ void HistoryStore::open_all() {
     }
 }
 
-// Of several steps: a file is found under its name before one of them is in it, as large as it will be.
+// Of several steps: a file is found under its name before one of them is in it; where nothing is compressed, with the
+// room of all.
 File HistoryStore::opened(std::size_t variable, std::uint64_t step) const {
     const std::string path = place_ + "/" + documents_->data_file(variable, step);
     const std::uint64_t steps = documents_->steps_in_file(variable);
     const OpenOptions wanted{.mode = OpenMode::create, .durable = durable_};
     if (steps == 1) return context_.open(path, wanted);
     if (std::error_code ignored; !fs::exists(path, ignored)) {
-        File made = context_.open(path, wanted);
-        made.resize(steps * formats::step_bytes(schema_, schema_.variables[variable]));
-        made.close();
+        if (const auto head = documents_->file_head(variable); !head.empty()) {
+            write_file(path, head);
+        } else {
+            File made = context_.open(path, wanted);
+            made.resize(steps * formats::step_bytes(schema_, schema_.variables[variable]));
+            made.close();
+        }
     }
     return context_.open(path, {.mode = OpenMode::read_write});
+}
+
+// Where the next step begins: compressed ones follow each other, others have places of one size.
+std::uint64_t HistoryStore::next_offset(std::size_t variable, bool is_compressed) const {
+    const std::uint64_t steps = documents_->steps_in_file(variable);
+    const std::uint64_t number = steps == 0 ? reserved_ : reserved_ % steps;
+    if (!is_compressed) return number * formats::step_bytes(schema_, schema_.variables[variable]);
+    const formats::DataPlace& last = data_[variable].step.place;
+    return number == 0 ? documents_->file_head(variable).size() : last.offset_bytes + last.bytes;
 }
 
 std::vector<formats::DataPlace> HistoryStore::reserve(std::span<const formats::StoredChunks> stored) {
     std::vector<formats::DataPlace> places(data_.size());
     for (std::size_t i = 0; i < places.size(); ++i) {
         if (!is_growing(i)) continue;
-        const std::uint64_t bytes = formats::step_bytes(schema_, schema_.variables[i]);
-        const std::uint64_t steps = documents_->steps_in_file(i);
         GrowingData& data = data_[i];
-        data.place = {(steps == 0 ? reserved_ : reserved_ % steps) * bytes, bytes};
-        data.stored = stored.empty() ? formats::StoredChunks{} : stored[i];
-        if (!data.stored.empty()) {
-            data.place.bytes = 0;
-            for (const std::uint64_t one : data.stored) data.place.bytes += one;
-        }
-        places[i] = data.place;
-        if (data.place.bytes != 0 && !data.file) data.file = opened(i, reserved_);
+        data.step.chunks = stored.empty() ? formats::StoredChunks{} : stored[i];
+        const std::vector<std::uint64_t>& chunks = data.step.chunks;
+        const std::uint64_t bytes = chunks.empty() ? formats::step_bytes(schema_, schema_.variables[i])
+                                                   : std::accumulate(chunks.begin(), chunks.end(), std::uint64_t{0});
+        data.step.place = {next_offset(i, !chunks.empty()), bytes};
+        places[i] = data.step.place;
+        if (bytes != 0 && !data.file) data.file = opened(i, reserved_);
     }
     ++reserved_;
     return places;
@@ -148,7 +160,7 @@ void HistoryStore::write_numbers(std::size_t variable, const formats::DataPlace&
 void HistoryStore::hold(std::span<const formats::DataPlace>) {
     const std::byte last{0};
     for (const GrowingData& data : data_) {
-        const std::uint64_t end = data.place.offset_bytes + data.place.bytes;
+        const std::uint64_t end = data.step.place.offset_bytes + data.step.place.bytes;
         if (!data.file || data.file->size_bytes() >= end) continue;
         formats::FileSink sink(data.file->name(), durable_);
         sink.use(*data.file);
@@ -172,10 +184,11 @@ void HistoryStore::finish_data() {
         GrowingData& data = data_[i];
         if (!data.file) continue;
         const std::uint64_t steps = documents_->steps_in_file(i);
-        if (!data.stored.empty()) {
+        if (!data.step.chunks.empty()) {
+            const formats::StepIndex index = documents_->step_index(i, reserved_ - 1, data.step);
             formats::FileSink sink(data.file->name(), durable_);
             sink.use(*data.file);
-            sink.write(data.place.bytes, documents_->step_index(data.stored));
+            sink.write(index.offset_bytes, index.bytes);
         }
         if (durable_ && steps != 1) data.file->sync();
         if (steps != 0 && reserved_ % steps == 0) std::exchange(data.file, std::nullopt)->close();

@@ -41,14 +41,14 @@ class HistoryStore final : public HistoryTarget {
     // The file with the newest step of a variable.
     struct GrowingData {
         std::optional<File> file{};
-        formats::DataPlace place{};  // of the step that was reserved last
-        formats::StoredChunks stored{};
+        formats::StoredStep step{};  // that was reserved last; no chunks, where it is not compressed
     };
     bool is_growing(std::size_t variable) const;
     void fill_folder(const std::string& folder, const formats::FileSchema& schema) const;
     void write_file(const std::string& path, std::span<const std::byte> bytes) const;
     void open_all();
     File opened(std::size_t variable, std::uint64_t step) const;
+    std::uint64_t next_offset(std::size_t variable, bool is_compressed) const;
     void begin_writeback() const;
     void finish_data();
     void show(std::uint64_t steps);

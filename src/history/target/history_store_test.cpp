@@ -149,6 +149,38 @@ TEST_P(HistoryStores, have_small_steps_in_one_file_and_show_each) {
     EXPECT_EQ(fs::file_size(name_ + "/T/c.2.0"), 13 * 4 * cells) << "a chunk is whole";
 }
 
+// The entries of a step are written beside those of others, which readers have in use.
+TEST_P(HistoryStores, have_small_compressed_steps_in_one_shard_and_show_each) {
+    constexpr std::size_t cells = 20'000;  // 13 steps a file, and two chunks a step
+    History history(context_, name_, zarr("gzip"));
+    history.define({.name = "T", .dimensions = {"x"}, .shape = {cells}, .chunk_shape = {15'000}});
+    std::string shown;
+    for (std::size_t step = 0; step < 28; ++step) {
+        std::vector<float> values(cells, static_cast<float>(step));
+        values.back() = -static_cast<float>(step);
+        history.put("T", field(values).data());
+        history.end_step(static_cast<double>(step));
+        history.wait();
+        const std::string file = name_ + "/T/c." + std::to_string(step / 13) + ".0", now = text_of(file);
+        if (step % 13 == 0) shown.clear();
+        const std::size_t entries = step % 13 * 2 * 16, head = 13 * 2 * 16;
+        ASSERT_EQ(now.substr(0, entries), shown.substr(0, entries)) << "entries of earlier steps, after step " << step;
+        const std::string chunks = shown.empty() ? "" : shown.substr(head);
+        ASSERT_EQ(now.substr(head, chunks.size()), chunks) << "chunks of earlier steps, after step " << step;
+        shown = now;
+        const std::vector<float> found = read<float>("T");
+        ASSERT_EQ(found.size(), (step + 1) * cells);
+        for (std::size_t i = 0; i <= step; ++i) {
+            ASSERT_EQ(found[i * cells], static_cast<float>(i)) << "after step " << step;
+            ASSERT_EQ(found[(i + 1) * cells - 1], -static_cast<float>(i)) << "after step " << step;
+        }
+    }
+    history.close();
+    std::size_t files = 0;
+    for (const auto& one : fs::directory_iterator(name_ + "/T")) files += one.is_regular_file() ? 1 : 0;
+    EXPECT_EQ(files, 3 + 1u) << "28 steps, and the document";
+}
+
 // A reader that opened the old document of the root goes on to read it: the new one is another file.
 TEST_P(HistoryStores, show_a_step_by_one_rename) {
     History history(context_, name_, zarr());

@@ -99,7 +99,9 @@ def older_shard(path: str, meta: ArrayMeta) -> Older:
     sharding = meta.pipeline.sharding
     assert sharding is not None
     try:
-        entries = Indices().entries(path, sharding, meta.pipeline.stored_shape(meta.file_chunk))
+        found = Indices().entries(path, sharding, meta.pipeline.stored_shape(meta.file_chunk))
+        entries = found.all
+        found.need_inside(entries)
     except ValueError as error:
         raise damaged(path, str(error)) from None
     stored = np.flatnonzero(entries[:, 0] != NOT_STORED).tolist()

@@ -79,6 +79,7 @@ def decode_shard(sharding: Sharding, raw: memoryview, shape: tuple[int, ...], fi
         raise ValueError(f"the shard has {len(raw)} bytes, its index alone {size}")
     grid = sharding.grid(shape)
     entries = parse_index(sharding, raw[:size] if sharding.index_at_start else raw[len(raw) - size :])
+    need_places(entries)
     _bounded(math.prod(shape) * fill.dtype.itemsize, len(raw), "shard")
     out = np.empty(shape, fill.dtype)
     out[...] = fill
@@ -100,11 +101,15 @@ def parse_index(sharding: Sharding, raw: memoryview | bytes) -> np.ndarray:
         found = crc32c(body)
         if stored != found:
             raise ValueError(f"the checksum of the shard's index is {found:#010x}, it says {stored:#010x}")
-    entries = np.frombuffer(body, ">u8" if sharding.index_big_endian else "<u8").astype(np.uint64).reshape(-1, 2)
+    return np.frombuffer(body, ">u8" if sharding.index_big_endian else "<u8").astype(np.uint64).reshape(-1, 2)
+
+
+def need_places(entries: np.ndarray) -> None:
+    """Raises ValueError of an entry that is neither a place nor empty: uint64 [n, 2]."""
     half = (entries == NOT_STORED).sum(axis=1) == 1
     if half.any():
-        raise ValueError(f"the index of inner chunk {int(np.argmax(half))} is neither a place nor empty")
-    return entries
+        first, length = entries[int(np.argmax(half))].tolist()
+        raise ValueError(f"the index of an inner chunk has {first} and {length}, which is neither a place nor empty")
 
 
 def _unpack(packer: Packer, raw: memoryview, wanted: int, exact: bool) -> memoryview:

@@ -14,6 +14,17 @@
 
 namespace penstock::formats {
 
+// A compressed step in its data file: chunks one behind the other.
+struct StoredStep {
+    DataPlace place{};
+    StoredChunks chunks{};
+};
+
+struct StepIndex {
+    std::uint64_t offset_bytes = 0;  // in the data file
+    std::vector<std::byte> bytes{};
+};
+
 class StoreDocuments {
   public:
     virtual ~StoreDocuments() = default;
@@ -27,10 +38,12 @@ class StoreDocuments {
     virtual std::string unfinished_file() const = 0;
     // The file that has this step; of a variable that does not grow its only one.
     virtual std::string data_file(std::size_t variable, std::uint64_t step) const = 0;
-    // Steps in one data file, which is as large from the first of them on; 0: it has all, and grows.
+    // Steps in one data file; 0: it has all. What is not compressed has the room of all of these from the first one on.
     virtual std::uint64_t steps_in_file(std::size_t variable) const = 0;
-    // What lies behind the chunks of a compressed step that take so many bytes each.
-    virtual std::vector<std::byte> step_index(const StoredChunks& stored) const = 0;
+    // What a data file begins with, before it has a step.
+    virtual std::vector<std::byte> file_head(std::size_t variable) const = 0;
+    // What tells where the chunks of a compressed step lie.
+    virtual StepIndex step_index(std::size_t variable, std::uint64_t step, const StoredStep& stored) const = 0;
 };
 
 using StoreDocumentsPtr = std::unique_ptr<StoreDocuments>;

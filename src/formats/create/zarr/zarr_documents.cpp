@@ -91,6 +91,7 @@ std::string filter_text(const data::Filter& filter) {
 
 constexpr std::uint64_t kSharedChunkBytes = std::uint64_t{1} << 20;  // of several steps in one
 constexpr std::uint64_t kMostStepsInChunk = 256;
+constexpr std::uint64_t kEntryBytes = 16;  // of a chunk in the index of a shard
 
 constexpr const char* kLittle = R"({"name":"bytes","configuration":{"endian":"little"}})";
 
@@ -116,10 +117,8 @@ ZarrDocuments::ZarrDocuments(const FileSchema& schema, const std::string& store)
 
 bool ZarrDocuments::is_sharded(std::size_t variable) const { return !schema_.variables[variable].filters.empty(); }
 
-// Small steps share a file, which costs less to write and to read. A shard has one step: its index has a sum of all its
-// entries, and another step would change it under readers.
+// Small steps share a file, which costs less to write and to read.
 std::uint64_t ZarrDocuments::steps_in_file(std::size_t variable) const {
-    if (is_sharded(variable)) return 1;
     const std::uint64_t bytes = std::max<std::uint64_t>(step_bytes(schema_, schema_.variables[variable]), 1);
     return std::clamp<std::uint64_t>(kSharedChunkBytes / bytes, 1, kMostStepsInChunk);
 }
@@ -136,14 +135,31 @@ std::vector<std::uint64_t> ZarrDocuments::chunk_shape(std::size_t variable) cons
     return shape;
 }
 
-std::string ZarrDocuments::codecs(const NewVariable& variable) const {
+bool ZarrDocuments::has_index_in_front(std::size_t variable) const {
+    return is_sharded(variable) && steps_in_file(variable) > 1;
+}
+
+std::uint64_t ZarrDocuments::chunks_of_step(std::size_t variable) const {
+    const NewVariable& one = schema_.variables[variable];
+    const std::vector<std::uint64_t> shape = step_shape(schema_, one);
+    std::uint64_t count = 1;
+    for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+        count *= (shape[axis] + one.chunk[axis] - 1) / one.chunk[axis];
+    }
+    return count;
+}
+
+std::string ZarrDocuments::codecs(std::size_t number) const {
+    const NewVariable& variable = schema_.variables[number];
     std::string inner = variable.type.word_bytes > 1 ? kLittle : R"({"name":"bytes"})";
     for (const data::Filter& one : variable.filters) inner += "," + filter_text(one);
     if (variable.filters.empty()) return "[" + inner + "]";
     std::vector<std::uint64_t> chunk = variable.chunk;
     chunk.insert(chunk.begin(), 1);
+    const std::string index = has_index_in_front(number) ? R"(],"index_location":"start"}}])"
+                                                         : R"(,{"name":"crc32c"}],"index_location":"end"}}])";
     return R"([{"name":"sharding_indexed","configuration":{"chunk_shape":)" + list_text(chunk) + R"(,"codecs":[)" +
-           inner + R"(],"index_codecs":[)" + kLittle + R"(,{"name":"crc32c"}],"index_location":"end"}}])";
+           inner + R"(],"index_codecs":[)" + kLittle + index;
 }
 
 std::string ZarrDocuments::array(std::size_t variable, std::uint64_t steps) const {
@@ -154,7 +170,7 @@ std::string ZarrDocuments::array(std::size_t variable, std::uint64_t steps) cons
            json_quoted(one.type.name) + R"(,"chunk_grid":{"name":"regular","configuration":{"chunk_shape":)" +
            list_text(chunk_shape(variable)) +
            R"(}},"chunk_key_encoding":{"name":"default","configuration":{"separator":"."}},"fill_value":)" +
-           fill_text(one.type) + R"(,"codecs":)" + codecs(one) + R"(,"attributes":)" +
+           fill_text(one.type) + R"(,"codecs":)" + codecs(variable) + R"(,"attributes":)" +
            attributes_text(one.attributes, one.type.kind) + R"(,"dimension_names":)" + dimensions_text(schema_, one) +
            "}";
 }
@@ -186,15 +202,26 @@ std::string ZarrDocuments::data_file(std::size_t variable, std::uint64_t step) c
     return key;
 }
 
-std::vector<std::byte> ZarrDocuments::step_index(const StoredChunks& stored) const {
-    std::vector<std::byte> index;
-    std::uint64_t offset = 0;
-    for (const std::uint64_t bytes : stored) {
-        append_number(index, offset, 8);
-        append_number(index, bytes, 8);
+// An entry of ones is of a chunk that is not stored.
+std::vector<std::byte> ZarrDocuments::file_head(std::size_t variable) const {
+    if (!has_index_in_front(variable)) return {};
+    return std::vector<std::byte>(steps_in_file(variable) * chunks_of_step(variable) * kEntryBytes, std::byte{0xff});
+}
+
+StepIndex ZarrDocuments::step_index(std::size_t variable, std::uint64_t step, const StoredStep& stored) const {
+    StepIndex index;
+    std::uint64_t offset = stored.place.offset_bytes;
+    for (const std::uint64_t bytes : stored.chunks) {
+        append_number(index.bytes, offset, 8);
+        append_number(index.bytes, bytes, 8);
         offset += bytes;
     }
-    append_number(index, data::crc32c(index), 4);
+    if (has_index_in_front(variable)) {
+        index.offset_bytes = step % steps_in_file(variable) * index.bytes.size();
+        return index;
+    }
+    append_number(index.bytes, data::crc32c(index.bytes), 4);
+    index.offset_bytes = offset;
     return index;
 }
 

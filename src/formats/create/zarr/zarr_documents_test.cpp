@@ -56,7 +56,7 @@ TEST(ZarrDocuments, of_an_array_say_where_each_step_is) {
               R"("attributes":{"units":"K","_FillValue":"AAAAAAA4j8A=","limit":"Infinity","count":3,"whole":2.0},)"
               R"("dimension_names":["time","y","x \"1\""]})");
     EXPECT_EQ(documents().data_file(1, 8), "T/c.0.0.0");
-    EXPECT_EQ(documents().data_file(2, 8), "packed/c.8.0.0");
+    EXPECT_EQ(documents().data_file(2, 8), "packed/c.0.0.0");
     EXPECT_EQ(documents().data_file(0, 255), "time/c.0");
     EXPECT_EQ(documents().data_file(0, 256), "time/c.1");
     EXPECT_EQ(documents().data_file(3, 8), "x/c.0") << "of all steps";
@@ -66,7 +66,7 @@ TEST(ZarrDocuments, of_an_array_say_where_each_step_is) {
 
 TEST(ZarrDocuments, of_compressed_arrays_have_shards_of_whole_chunks) {
     const std::string packed = documents().array(2, 1);
-    EXPECT_NE(packed.find(R"("chunk_shape":[1,6,7])"), std::string::npos) << "3 chunks of 2 along y: " << packed;
+    EXPECT_NE(packed.find(R"("chunk_shape":[256,6,7])"), std::string::npos) << "3 chunks of 2 along y: " << packed;
     EXPECT_NE(packed.find(R"("chunk_shape":[1,2,7],"codecs":[{"name":"bytes","configuration":{"endian":"little"}},)"
                           R"({"name":"numcodecs.shuffle","configuration":{"elementsize":2}},)"
                           R"({"name":"zstd","configuration":{"level":3,"checksum":false}}],"index_codecs":)"),
@@ -90,16 +90,41 @@ TEST(ZarrDocuments, of_small_steps_have_several_in_a_chunk) {
     const ZarrDocuments told(made, "x.zarr");
     EXPECT_EQ(told.data_file(1, 8), "T/c.2.0.0");
     EXPECT_NE(told.array(1, 8).find(R"("chunk_shape":[3,5,16384])"), std::string::npos) << told.array(1, 8);
-    EXPECT_EQ(told.steps_in_file(2), 1u) << "a shard";
 }
 
-TEST(ZarrDocuments, the_index_of_a_shard_has_a_place_for_each_chunk_and_its_sum) {
-    const std::vector<std::byte> index = documents().step_index({10, 300, 5});
-    ASSERT_EQ(index.size(), 3 * 16 + 4u);
+constexpr const char* kSummed = R"({"name":"crc32c"}],"index_location":"end")";
+
+TEST(ZarrDocuments, of_a_shard_of_one_step_have_its_index_behind_it_with_a_sum) {
+    FileSchema made = schema();
+    made.dimensions[2].length = 1 << 18;  // of 5 * 2 bytes
+    made.variables[2].chunk = {2, 1 << 18};
+    const ZarrDocuments told(made, "x.zarr");
+    ASSERT_EQ(told.steps_in_file(2), 1u);
+    EXPECT_NE(told.array(2, 1).find(kSummed), std::string::npos) << told.array(2, 1);
+    EXPECT_TRUE(told.file_head(2).empty());
+    const StepIndex index = told.step_index(2, 7, {{0, 315}, {10, 300, 5}});
+    EXPECT_EQ(index.offset_bytes, 315u);
+    ASSERT_EQ(index.bytes.size(), 3 * 16 + 4u);
     const std::uint64_t expected[] = {0, 10, 10, 300, 310, 5};
-    EXPECT_EQ(std::memcmp(index.data(), expected, sizeof expected), 0);
-    const std::uint32_t sum = data::crc32c(std::span(index).first(48));
-    EXPECT_EQ(std::memcmp(index.data() + 48, &sum, 4), 0);
+    EXPECT_EQ(std::memcmp(index.bytes.data(), expected, sizeof expected), 0);
+    const std::uint32_t sum = data::crc32c(std::span(index.bytes).first(48));
+    EXPECT_EQ(std::memcmp(index.bytes.data() + 48, &sum, 4), 0);
+}
+
+TEST(ZarrDocuments, of_a_shard_of_small_steps_have_room_for_their_entries_in_front) {
+    const ZarrDocuments told = documents();
+    ASSERT_EQ(told.steps_in_file(2), 256u);
+    EXPECT_EQ(told.array(2, 1).find("crc32c"), std::string::npos) << "a sum of entries that are yet to come";
+    EXPECT_NE(told.array(2, 1).find(R"("index_location":"start")"), std::string::npos);
+    EXPECT_NE(told.array(2, 1).find(R"("chunk_shape":[256,6,7])"), std::string::npos);
+    const std::vector<std::byte> head = told.file_head(2);
+    EXPECT_EQ(head, std::vector<std::byte>(256 * 3 * 16, std::byte{0xff})) << "no chunk is stored";
+    const StepIndex index = told.step_index(2, 256 + 9, {{50'000, 315}, {10, 300, 5}});
+    EXPECT_EQ(index.offset_bytes, 9u * 3 * 16);
+    const std::uint64_t expected[] = {50'000, 10, 50'010, 300, 50'310, 5};
+    ASSERT_EQ(index.bytes.size(), sizeof expected);
+    EXPECT_EQ(std::memcmp(index.bytes.data(), expected, sizeof expected), 0);
+    EXPECT_EQ(told.data_file(2, 256), "packed/c.1.0.0");
 }
 
 TEST(ZarrDocuments, of_the_root_have_those_of_all_arrays) {
