@@ -55,6 +55,14 @@ enum class CacheAdvice : std::uint8_t { none, sweep, random, once };
 const char* to_string(CacheAdvice value) noexcept;
 std::optional<CacheAdvice> cache_advice_from_string(std::string_view name) noexcept;
 
+// What `gather` fetches where a row's page is missing, of files that the GPU reaches itself and that are not written.
+// pages: the whole page, in which later rows may be found. rows: the row alone. automatic: what moves fewer bytes, as a
+// sample of the pages tells; pages, where the policy is pinned_range. Other arrays, and rows longer than half a page,
+// are fetched by pages.
+enum class CacheFetch : std::uint8_t { automatic, pages, rows };
+const char* to_string(CacheFetch value) noexcept;  // "auto", "pages", "rows"
+std::optional<CacheFetch> cache_fetch_from_string(std::string_view name) noexcept;
+
 // The files of one array, in stripes as by RAID 0: byte b is in file (b / stripe_bytes) % n, at
 // (b / (stripe_bytes * n)) * stripe_bytes + b % stripe_bytes. Nothing in the files tells their order or the size of a
 // stripe. All of them are writable or none, none is there twice, and their sizes are those of such an array. One file
@@ -73,6 +81,7 @@ struct DeviceCacheOptions {
     // The longest that one page is waited for; a sync 30 times as long.
     std::chrono::nanoseconds timeout = std::chrono::seconds(10);
     bool map = true;  // files in memory (tmpfs, hugetlbfs) are reached by the GPU itself where it can
+    CacheFetch fetch = CacheFetch::automatic;
 };
 
 // Rows of an array: row r is the bytes from offset_bytes + r * row_bytes on.
@@ -118,7 +127,8 @@ struct DeviceCacheStatistics {
         std::vector<Served> served;
         std::uint64_t failed_requests = 0;
         std::uint64_t mapped_pages = 0;  // that the GPU moved through a mapping itself
-        std::uint64_t mapped_bytes = 0;
+        std::uint64_t mapped_rows = 0;   // that it copied past the cache; one of two pages counts twice
+        std::uint64_t mapped_bytes = 0;  // of both
     };
     struct Array {
         std::string name;  // of its first file
@@ -136,6 +146,7 @@ struct DeviceCacheStatistics {
     std::uint64_t failed_requests = 0;
     std::string direct_by;  // "uring", or "direct" with the cause; empty: not used
     std::uint64_t mapped_pages = 0;  // of all files, that the GPU moved through mappings itself
+    std::uint64_t mapped_rows = 0;   // and copied past the cache
     std::vector<Array> arrays;
     std::uint64_t page_bytes = 0;
     std::uint64_t pages = 0;         // of the cache

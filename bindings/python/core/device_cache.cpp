@@ -26,6 +26,12 @@ CachePolicy policy_of(const std::string& name) {
                 "use one of sweep-resistant, clock, fifo, pinned-range");
 }
 
+CacheFetch fetch_of(const std::string& name) {
+    if (const auto fetch = cache_fetch_from_string(name)) return *fetch;
+    throw Error(ErrorCode::invalid_argument, "make a device cache", "there is no way to fetch '" + name + "'",
+                "use one of auto, pages, rows");
+}
+
 DeviceCacheOptions cache_options(const nb::kwargs& keywords) {
     DeviceCacheOptions options;
     for (const auto& [key, value] : keywords) {
@@ -44,6 +50,8 @@ DeviceCacheOptions cache_options(const nb::kwargs& keywords) {
             options.timeout = deadline_after(name, value).left();
         else if (name == "map")
             options.map = option<bool>(name, value);
+        else if (name == "fetch")
+            options.fetch = fetch_of(option<std::string>(name, value));
         else
             throw nb::type_error(("a cache has no option '" + name + "'").c_str());
     }
@@ -154,7 +162,11 @@ void add_waits(nb::dict& fields, const std::vector<DeviceCacheStatistics::WaitBu
     fields["wait_ns"] = ns;
 }
 
-nb::dict served_to_dict(const std::vector<DeviceCacheStatistics::Served>& sources, std::uint64_t gpu_pages) {
+struct MovedByItself {
+    std::uint64_t pages, rows;
+};
+
+nb::dict served_to_dict(const std::vector<DeviceCacheStatistics::Served>& sources, const MovedByItself& gpu) {
     nb::dict served;
     for (const auto& one : sources) {
         nb::dict fields;
@@ -162,7 +174,8 @@ nb::dict served_to_dict(const std::vector<DeviceCacheStatistics::Served>& source
         fields["bytes"] = one.bytes;
         served[one.source.c_str()] = fields;
     }
-    served["gpu_pages"] = gpu_pages;
+    served["gpu_pages"] = gpu.pages;
+    served["gpu_rows"] = gpu.rows;
     return served;
 }
 
@@ -178,7 +191,7 @@ nb::dict array_to_dict(const DeviceCacheStatistics::Array& array) {
         nb::dict one;
         one["file"] = text(file.name);
         one["bytes"] = file.bytes;
-        one["served"] = served_to_dict(file.served, file.mapped_pages);
+        one["served"] = served_to_dict(file.served, {file.mapped_pages, file.mapped_rows});
         one["gpu_bytes"] = file.mapped_bytes;
         one["failed_requests"] = file.failed_requests;
         files.append(one);
@@ -205,7 +218,7 @@ nb::dict statistics(const PythonDeviceCache& self) {
     fields["processors"] = processors;
     add_waits(fields, found.waits);
     fields["cycles_per_ns"] = found.cycles_per_ns;
-    fields["served"] = served_to_dict(found.served, found.mapped_pages);
+    fields["served"] = served_to_dict(found.served, {found.mapped_pages, found.mapped_rows});
     fields["failed_requests"] = found.failed_requests;
     fields["direct_by"] = found.direct_by;
     fields["arrays"] = arrays;

@@ -20,7 +20,8 @@ namespace penstock::ondevice {
 // What the GPU moved to and from a file through its mapping.
 struct MovedByGpu {
     u64 pages;
-    u64 bytes;
+    u64 rows;   // and parts of rows, which no page of the cache has
+    u64 bytes;  // of both
 };
 
 // What the store knows of one array.
@@ -122,6 +123,13 @@ struct FileStore {
             if (first == Status::ok) first = status;
         }
         return first;
+    }
+
+    // Counts bytes that a caller copies from the mapping itself, past the cache: of one row, in one page.
+    PENSTOCK_ONDEVICE void count_row(u32 array, u64 offset_bytes, u64 bytes) const {
+        MovedByGpu& moved = arrays[array].moved[arrays[array].stripes.file_of(offset_bytes)];
+        P::tick(&moved.rows, u64{1});
+        P::tick(&moved.bytes, bytes);
     }
 
   private:

@@ -43,6 +43,7 @@ class CacheOptions(TypedDict, total=False):
     slots: int  # pages under way at once, at most 16384: 0, as many as 64 MiB hold, up to 4096
     timeout: float | None  # seconds that one page is waited for: 10; a sync 30 times as long
     map: bool  # files in memory (tmpfs, hugetlbfs) are reached by the GPU itself where it can: True
+    fetch: str  # of gathered rows of such files that are not written: "pages", "rows", or by what moves less: "auto"
 
 
 @dataclass(frozen=True)

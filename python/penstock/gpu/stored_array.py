@@ -268,8 +268,9 @@ class StoredArray(Unread):
         """What the cache did since it was made, for all its arrays: `hits`, `misses`, `joined`, `evictions`,
         `write_backs`, `failures`; `loaded_bytes` and `written_back_bytes`, `page_bytes` for each miss and write-back;
         `wait_cycles` and `wait_ns`, histograms of (low, count); the same of each multiprocessor in `processors`;
-        `served`: requests and bytes that moved by mapping, buffered and direct, and `gpu_pages` that the GPU moved
-        itself; `arrays`, with `served` of each of their `files`; memory in use. Kernels are counted when they end."""
+        `served`: requests and bytes that moved by mapping, buffered and direct, `gpu_pages` that the GPU moved itself,
+        and `gpu_rows` that it copied past the cache; `arrays`, with `served` of each of their `files`; memory in use.
+        Kernels are counted when they end."""
         return self._cache.raw.statistics()
 
     def close(self) -> None:

@@ -342,9 +342,11 @@ def test_promises_are_judged_where_a_gpu_made_the_requests() -> None:
         sample("write sequential 4 KiB, host io_uring", 100.0, subject="write"),
         sample(gpu_io.through_cache(gpu_io.SMALL), 92.0, subject="write"),
         sample("sweep with advice", 1.0, subject="cache", hit_rate=0.44),
+        sample("rows gathered from tmpfs", 52e6, subject="rows"),
+        sample("ceiling, registered file, random 512 B", 55e6, subject="memory"),
     ]
     judged = {check.what: check for check in gpu_io_judge.checks([machine, *curve, *rest])}
-    assert len(judged) == 22
+    assert len(judged) == 23
     verdicts = {
         "one miss alone / one request alone, time": False,
         f"{gpu_io.through_cache(gpu_io.SMALL)} / the host alone": True,
@@ -357,6 +359,7 @@ def test_promises_are_judged_where_a_gpu_made_the_requests() -> None:
         "disk random 4 KiB / the host alone": True,
         "a miss / a raw request, time": False,
         "hit rate of a sweep with advice": False,
+        "rows gathered from tmpfs / the mapping row by row": False,
     }
     assert {what: judged[what].passed for what in verdicts} == verdicts
     assert judged["a miss / a raw request, time"].value == pytest.approx(1.2)

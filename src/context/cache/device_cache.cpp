@@ -21,8 +21,10 @@ using ondevice::u8;
 constexpr std::array<const char*, 4> kPolicies{"sweep-resistant", "clock", "fifo", "pinned-range"};
 constexpr std::array<const char*, 4> kAdvice{"none", "sweep", "random", "once"};
 
-template <class Value>
-std::optional<Value> named(const std::array<const char*, 4>& names, std::string_view name) {
+constexpr std::array<const char*, 3> kFetches{"auto", "pages", "rows"};
+
+template <class Value, std::size_t count>
+std::optional<Value> named(const std::array<const char*, count>& names, std::string_view name) {
     const auto found = std::find(names.begin(), names.end(), name);
     if (found == names.end()) return std::nullopt;
     return static_cast<Value>(found - names.begin());
@@ -131,6 +133,10 @@ std::vector<StripedFiles> each_alone(std::span<const File> files) {
 }  // namespace
 
 const char* to_string(CachePolicy value) noexcept { return kPolicies[static_cast<std::size_t>(value)]; }
+const char* to_string(CacheFetch value) noexcept { return kFetches[static_cast<std::size_t>(value)]; }
+std::optional<CacheFetch> cache_fetch_from_string(std::string_view name) noexcept {
+    return named<CacheFetch>(kFetches, name);
+}
 const char* to_string(CacheAdvice value) noexcept { return kAdvice[static_cast<std::size_t>(value)]; }
 std::optional<CachePolicy> cache_policy_from_string(std::string_view name) noexcept {
     return named<CachePolicy>(kPolicies, name);

@@ -28,6 +28,15 @@ ondevice::Replacement replacement_of(CachePolicy policy) {
     throw Error(ErrorCode::invalid_argument, kMakeCache, "there is no such policy");
 }
 
+ondevice::Fetch fetch_of(CacheFetch fetch) {
+    switch (fetch) {
+        case CacheFetch::automatic: return ondevice::Fetch::automatic;
+        case CacheFetch::pages: return ondevice::Fetch::pages;
+        case CacheFetch::rows: return ondevice::Fetch::rows;
+    }
+    throw Error(ErrorCode::invalid_argument, kMakeCache, "there is no such way to fetch");
+}
+
 ondevice::FileCacheOptions cache_options(const DeviceCacheOptions& options, os::System& system) {
     if (options.timeout <= std::chrono::nanoseconds::zero()) {
         throw Error(ErrorCode::invalid_argument, kMakeCache, "a timeout of no time",
@@ -41,6 +50,7 @@ ondevice::FileCacheOptions cache_options(const DeviceCacheOptions& options, os::
     made.slots = options.slots;
     made.wait_ns = static_cast<std::uint64_t>(options.timeout.count());
     made.map = options.map;
+    made.fetch = fetch_of(options.fetch);
     made.system = &system;
     return made;
 }
@@ -192,8 +202,9 @@ void DeviceCacheState::add_arrays(DeviceCacheStatistics& found, ondevice::FileCa
         for (std::size_t k = 0; k < files.size(); ++k, ++number) {
             const ondevice::FileEvidence& one = evidence.files[number];
             array.files.push_back({files[k]->handle().name, cache.layout(i).sizes[k], named(one.by_source), one.failed,
-                                   moved[number].pages, moved[number].bytes});
+                                   moved[number].pages, moved[number].rows, moved[number].bytes});
             found.mapped_pages += moved[number].pages;
+            found.mapped_rows += moved[number].rows;
         }
         found.arrays.push_back(std::move(array));
     }

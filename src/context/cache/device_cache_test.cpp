@@ -259,6 +259,9 @@ TEST_F(DeviceCacheTest, advice_and_a_kept_range) {
         EXPECT_EQ(cache_policy_from_string(to_string(policy)), policy);
     EXPECT_EQ(cache_advice_from_string(to_string(CacheAdvice::once)), CacheAdvice::once);
     EXPECT_EQ(cache_policy_from_string("lru"), std::nullopt);
+    for (const CacheFetch fetch : {CacheFetch::automatic, CacheFetch::pages, CacheFetch::rows})
+        EXPECT_EQ(cache_fetch_from_string(to_string(fetch)), fetch);
+    EXPECT_EQ(cache_fetch_from_string("sectors"), std::nullopt);
 }
 
 TEST_F(DeviceCacheTest, rows_that_are_not_there_are_named) {

@@ -78,6 +78,7 @@ using Company = CacheLanes::Company;
 Company company_of(CacheTask task) noexcept {
     switch (task) {
         case CacheTask::gather:
+        case CacheTask::gather_mapped:
         case CacheTask::scatter:
         case CacheTask::read:
         case CacheTask::write:
@@ -126,7 +127,10 @@ FileCache::FileCache(Device& device, const std::vector<FileSet>& arrays, const F
     const MailboxSizes sizes = mailbox_sizes(options, shape_.page_bytes);
     const u32 threads = service_threads(options, sizes.slots);
     check_apart(arrays);
-    for (const FileSet& set : arrays) layouts_.push_back(layout_of(set, shape_.page_bytes));
+    for (const FileSet& set : arrays) {
+        layouts_.push_back(layout_of(set, shape_.page_bytes));
+        read_only_.push_back(!set.writable());
+    }
     map(device, arrays);
     quota_ = shape_.frames - unpinned(shape_);
     most_workers_ = ondevice::most_workers(device_);
@@ -134,6 +138,7 @@ FileCache::FileCache(Device& device, const std::vector<FileSet>& arrays, const F
     states_ = own_.allocate(shape_.state_bytes());
     counts_ = own_.allocate(kStripes * sizeof(CacheCounts));
     failed_ = own_.allocate(sizeof(u32));
+    reuse_ = own_.allocate(Reuse<Native>::bytes_of(shape_.frames));
     done_ = own_.allocate(u64{most_workers_} * sizeof(u32));
     mailbox_ = std::make_unique<Mailbox>(shared_, own_, sizes);
     make_refs(arrays);
@@ -157,7 +162,10 @@ FileCache::~FileCache() {
 
 void FileCache::map(Device& device, const std::vector<FileSet>& arrays) {
     for (u32 i = 0; i < arrays.size(); ++i) {
-        mappings_.push_back(options_.map ? std::make_unique<FileMapping>(device, arrays[i], layouts_[i]) : nullptr);
+        const FileMapping::Devices devices =
+            options_.map_emulated ? FileMapping::Devices::all : FileMapping::Devices::gpus;
+        mappings_.push_back(options_.map ? std::make_unique<FileMapping>(device, arrays[i], layouts_[i], devices)
+                                         : nullptr);
         if (!arrays[i].writable() || mapped(i)) continue;
         for (const FileHandle* file : arrays[i].files)
             if (os::of_huge_pages(file->buffered_fd)) refuse_to_write(*file, mapping_refusal(i));
@@ -230,6 +238,7 @@ u32 FileCache::workers_for(const CacheWork& work) const {
     u64 useful = 1;
     switch (work.task) {
         case CacheTask::gather:
+        case CacheTask::gather_mapped:
         case CacheTask::scatter:
         case CacheTask::prefetch:
         case CacheTask::pin:
@@ -248,7 +257,22 @@ u32 FileCache::workers_for(const CacheWork& work) const {
     return static_cast<u32>(std::clamp<u64>(useful, 1, std::min<u64>(most_workers_, room)));
 }
 
+// Rows are fetched by themselves where a page has several, and from a mapping alone: a request of a row would cost as
+// much as one of a page. No caller may write the array, so that pages and mapping have the same bytes. Pages that are
+// to stay must come first.
+void FileCache::choose_fetch(u32 array, CacheWork& work) const {
+    if (work.task != CacheTask::gather || options_.fetch == Fetch::pages) return;
+    if (!mapped(array) || !read_only_[array] || work.row_bytes * 2 > shape_.page_bytes) return;
+    if (options_.fetch == Fetch::automatic && options_.replacement == Replacement::pinned_range) return;
+    auto* const counts = reinterpret_cast<u32*>(reuse_.data);
+    work.task = CacheTask::gather_mapped;
+    work.fetch = options_.fetch;
+    work.reuse = {counts, counts + 2, Reuse<Native>::sets_of(shape_.frames),
+                  Reuse<Native>::sample_mask_of(shape_.frames)};
+}
+
 FileCache::Failure FileCache::run_on(CacheLane& lane, u32 array, CacheWork work) {
+    choose_fetch(array, work);
     const u64 failures_before = service_->failures();
     work.ref = ref(array);
     work.outcome = lane.outcome;
@@ -360,7 +384,7 @@ std::string FileCache::mapping_refusal(u32 array) const {
 
 u64 FileCache::device_bytes() const noexcept {
     return states_.bytes + data_.bytes + files_.bytes + refs_.bytes + counts_.bytes + moved_.bytes + done_.bytes +
-           lanes_->device_bytes() + failed_.bytes;
+           lanes_->device_bytes() + failed_.bytes + reuse_.bytes;
 }
 
 u64 FileCache::pinned_bytes() const noexcept {

@@ -27,6 +27,8 @@ struct FileCacheOptions {
     u32 slots = 0;                 // requests under way at once; 0: by the size of a page
     u64 wait_ns = 10'000'000'000;  // the longest that one operation waits
     bool map = true;               // the GPU itself reaches files in memory if it can
+    bool map_emulated = false;     // an emulated device too, which copies as fast through its service
+    Fetch fetch = Fetch::automatic;  // of gathered rows of such files, where no array is written
     os::System* system = nullptr;  // nullptr: the real one
 };
 
@@ -79,6 +81,7 @@ class FileCache {
   private:
     void map(Device& device, const std::vector<FileSet>& arrays);
     void make_refs(const std::vector<FileSet>& arrays);
+    void choose_fetch(u32 array, CacheWork& work) const;
     Failure run_on(CacheLane& lane, u32 array, CacheWork work);
     enum class Then { keep, clear };
     template <class T>
@@ -96,9 +99,10 @@ class FileCache {
     u32 quota_ = 0;
     u32 most_workers_ = 1;
     DeviceMemory own_, shared_;
-    DmaBlock states_, data_, files_, refs_, counts_, moved_, failed_;
+    DmaBlock states_, data_, files_, refs_, counts_, moved_, failed_, reuse_;
     DmaBlock done_;  // for the call that pins, which runs alone
     std::vector<FileLayout> layouts_;
+    std::vector<bool> read_only_;
     std::vector<std::unique_ptr<FileMapping>> mappings_;
     std::unique_ptr<Mailbox> mailbox_;
     std::unique_ptr<Service> service_;

@@ -1,4 +1,4 @@
-// The kernel of file_cache_work.hpp: each warp is a worker, and the host says how many. Blocks are small, so that
+// The kernels of file_cache_work.hpp: each warp is a worker, and the host says how many. Blocks are small, so that
 // workers spread over all multiprocessors: one multiprocessor alone pulls little from host memory.
 #include "ondevice/cache/file_cache_kernels.hpp"
 
@@ -18,6 +18,11 @@ __global__ void __launch_bounds__(kWarp* kWarpsPerBlock, kBlocksAtOnce) cache_wo
     if (worker < workers) do_share(work, worker, workers);
 }
 
+__global__ void __launch_bounds__(kWarp* kWarpsPerBlock, kBlocksAtOnce) gather_work(CacheWork work, u32 workers) {
+    const u64 worker = (u64{blockIdx.x} * blockDim.x + threadIdx.x) / kWarp;
+    if (worker < workers) gather_share(work, worker, workers);
+}
+
 }  // namespace
 
 cudaError_t cache_kernel_workers(int device_index, u32& workers) {
@@ -32,7 +37,9 @@ cudaError_t cache_kernel_workers(int device_index, u32& workers) {
 
 cudaError_t launch_cache_kernel(const CacheWork& work, u32 workers, cudaStream_t stream) {
     const unsigned warps = workers <= kFewWorkers ? 1 : kWarpsPerBlock;
-    cache_work<<<(workers + warps - 1) / warps, kWarp * warps, 0, stream>>>(work, workers);
+    const unsigned blocks = (workers + warps - 1) / warps;
+    if (work.task == CacheTask::gather_mapped) gather_work<<<blocks, kWarp * warps, 0, stream>>>(work, workers);
+    else cache_work<<<blocks, kWarp * warps, 0, stream>>>(work, workers);
     return cudaGetLastError();
 }
 

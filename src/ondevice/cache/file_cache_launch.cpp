@@ -9,6 +9,11 @@
 namespace penstock::ondevice {
 namespace {
 
+void share_of(const CacheWork& work, u32 worker, u32 workers) {
+    if (work.task == CacheTask::gather_mapped) gather_share(work, worker, workers);
+    else do_share(work, worker, workers);
+}
+
 // Does the work on threads. The caller also does the shares for which the system gives no thread, since no worker waits
 // for another.
 void on_threads(const CacheWork& work, u32 workers) {
@@ -17,11 +22,11 @@ void on_threads(const CacheWork& work, u32 workers) {
     u32 next = 1;
     try {
         for (; next < workers; ++next)
-            threads.emplace_back([&work, worker = next, workers] { do_share(work, worker, workers); });
+            threads.emplace_back([&work, worker = next, workers] { share_of(work, worker, workers); });
     } catch (const std::system_error&) {
     }
-    do_share(work, 0, workers);
-    for (; next < workers; ++next) do_share(work, next, workers);
+    share_of(work, 0, workers);
+    for (; next < workers; ++next) share_of(work, next, workers);
     for (std::thread& thread : threads) thread.join();
 }
 

@@ -6,6 +6,7 @@
 // left apart may be at different rows: the lanes with the same place to copy to copy together.
 #pragma once
 
+#include "penstock/ondevice/cache/reuse.hpp"
 #include "penstock/ondevice/cache_memory.hpp"
 #include "penstock/ondevice/stored_array.hpp"
 
@@ -29,7 +30,11 @@ enum class CacheTask : u32 {
     failure,     // takes the failure of users' kernels as the outcome, by the first worker, in one step: they go on
     settle,      // finishes loads that no caller waits for, by the first worker
     format,      // empties the cache, before its first use
+    gather_mapped,  // gather, of an array in a mapping that no caller writes: see MappedRows
 };
+
+// What is copied where a row's page is missing.
+enum class Fetch : u32 { automatic, pages, rows };
 
 // The first failure; status ok: none. It lies in the device's memory, because exchanges do not work across every link.
 // Also the time that the first worker took by both of the device's clocks: cycles, which waits are counted in, and ns.
@@ -59,6 +64,8 @@ struct CacheWork {
     u8* memory = nullptr;
     u32* done = nullptr;
     CacheOutcome* outcome = nullptr;
+    Fetch fetch = Fetch::pages;  // of gather_mapped, as the next line
+    Reuse<Native> reuse = {};
 };
 
 template <class P = Native>
@@ -243,19 +250,96 @@ struct CacheWorker {
     }
 };
 
-// Does the whole share of one worker.
-PENSTOCK_ONDEVICE void do_share(const CacheWork& work, u64 worker, u64 workers) {
-    const u64 cycles = Native::cycles(), began = Native::now_ns();
-    if (work.task == CacheTask::format) {
-        const u64 lanes = count(Native::active());
-        format(work.ref->cache.pool(), worker * lanes + rank<Native>(Native::active()), workers * lanes);
-    } else {
-        CacheWorker<Native>{work, work.ref->cache, work.ref->cache.hits(), worker, workers}.run();
+// gather, of an array that lies in a mapping and is not written. A row whose page is missing is copied by itself, where
+// a page would not be used again. No caller stores to the array's pages, so page and mapping have the same bytes.
+template <class P = Native>
+struct MappedRows {
+    CacheWorker<P> own;
+
+    PENSTOCK_ONDEVICE void run() const {
+        const u64 all = own.rows_there(), some = own.rows_at_once();
+        for (u64 first = own.next_given(some); first < own.work.count; first = own.next_given(some)) {
+            const u64 end = own.work.count - first < some ? own.work.count : first + some;
+            const bool pages = by_pages();
+            for (u64 row = first; row < end; ++row) {
+                const u64 wanted = own.work.rows[row];
+                const Status status = wanted < all ? move(wanted, own.work.memory + row * own.work.row_bytes, pages)
+                                                   : Status::out_of_range;
+                if (own.failed(status, row)) return;
+            }
+        }
     }
+
+  private:
+    PENSTOCK_ONDEVICE bool by_pages() const {
+        if (own.work.fetch != Fetch::automatic) return own.work.fetch == Fetch::pages;
+        return own.work.reuse.pays(own.work.row_bytes, own.quick.page_bytes);
+    }
+
+    PENSTOCK_ONDEVICE Status move(u64 row, u8* memory, bool pages) const {
+        u64 at = own.work.first + row * own.work.row_bytes;
+        const u64 end = at + own.work.row_bytes;
+        while (at < end) {
+            const u64 rest = own.quick.page_bytes - at % own.quick.page_bytes;
+            const u64 some = end - at < rest ? end - at : rest;
+            const Status status = move_in_page(at, some, memory, pages);
+            if (status != Status::ok) return status;
+            at += some;
+            memory += some;
+        }
+        return Status::ok;
+    }
+
+    // Lanes that found their page give it back before others wait for theirs.
+    PENSTOCK_ONDEVICE Status move_in_page(u64 at, u64 bytes, u8* memory, bool pages) const {
+        const u64 key = own.key(at / own.quick.page_bytes);
+        Lanes group = 0;
+        u32 frame = kNoFrame;
+        own.quick.all_here({P::active(), key}, [this] { own.quick.count_one(&Tally::hits); }, group, frame);
+        if (P::lane() == lowest(group)) own.work.reuse.use(key);
+        if (frame != kNoFrame) {
+            copy(memory, own.quick.bytes_of(frame) + at % own.quick.page_bytes, bytes);
+            own.quick.release(frame);
+            return Status::ok;
+        }
+        if (pages) return own.move_in_page(at, bytes, memory, false);
+        const auto& store = own.cache.store();
+        copy(memory, store.arrays[own.ref().number].mapping + at, bytes);
+        if (P::lane() == lowest(P::same(P::active(), key))) store.count_row(own.ref().number, at, bytes);
+        return Status::ok;
+    }
+    static PENSTOCK_ONDEVICE void copy(u8* memory, const u8* from, u64 bytes) {
+        copy_together<P>(P::same(P::active(), reinterpret_cast<u64>(memory)), memory, from, bytes);
+    }
+};
+
+template <class Share>
+PENSTOCK_ONDEVICE void timed_share(const CacheWork& work, u64 worker, const Share& share) {
+    const u64 cycles = Native::cycles(), began = Native::now_ns();
+    share();
     if (worker == 0 && Native::lane() == 0) {
         work.outcome->cycles = Native::cycles() - cycles;
         work.outcome->ns = Native::now_ns() - began;
     }
+}
+
+// Does the whole share of one worker, of any task but gather_mapped.
+PENSTOCK_ONDEVICE void do_share(const CacheWork& work, u64 worker, u64 workers) {
+    timed_share(work, worker, [&] {
+        if (work.task == CacheTask::format) {
+            const u64 lanes = count(Native::active());
+            format(work.ref->cache.pool(), worker * lanes + rank<Native>(Native::active()), workers * lanes);
+        } else {
+            CacheWorker<Native>{work, work.ref->cache, work.ref->cache.hits(), worker, workers}.run();
+        }
+    });
+}
+
+// As do_share, of gather_mapped, whose kernel keeps its registers for itself.
+PENSTOCK_ONDEVICE void gather_share(const CacheWork& work, u64 worker, u64 workers) {
+    timed_share(work, worker, [&] {
+        MappedRows<Native>{{work, work.ref->cache, work.ref->cache.hits(), worker, workers}}.run();
+    });
 }
 
 }  // namespace penstock::ondevice

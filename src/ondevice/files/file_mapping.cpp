@@ -57,8 +57,8 @@ std::string unfit(const FileHandle& file) {
     return kind + " keeps its data on a disk";
 }
 
-std::string why_not(Device& device, const FileSet& set, const FileLayout& layout) {
-    if (device.info().emulated) return "the emulated device copies as fast through its service";
+std::string why_not(const FileSet& set, const FileLayout& layout, bool emulated) {
+    if (emulated) return "the emulated device copies as fast through its service";
     if (layout.bytes == 0) return "the file is empty";
     for (const FileHandle* file : set.files) {
         const std::string cause = unfit(*file);
@@ -114,8 +114,8 @@ MappedFiles::~MappedFiles() {
     if (!memory_.empty()) ::munmap(memory_.data(), memory_.size());
 }
 
-FileMapping::FileMapping(Device& device, const FileSet& set, const FileLayout& layout)
-    : device_(device), refusal_(why_not(device, set, layout)) {
+FileMapping::FileMapping(Device& device, const FileSet& set, const FileLayout& layout, Devices devices)
+    : device_(device), refusal_(why_not(set, layout, devices == Devices::gpus && device.info().emulated)) {
     if (!refusal_.empty()) return;
     MappedFiles mapped(set, layout, refusal_);
     if (mapped.data() == nullptr) return;

@@ -34,9 +34,10 @@ class MappedFiles {
 
 class FileMapping {
   public:
+    enum class Devices { gpus, all };  // all: emulated ones too, which copy as fast through a service
     // Maps and registers the files. If a file or the device does not allow it, the object is empty and refusal() has
     // the cause.
-    FileMapping(Device& device, const FileSet& set, const FileLayout& layout);
+    FileMapping(Device& device, const FileSet& set, const FileLayout& layout, Devices devices = Devices::gpus);
     ~FileMapping();
     FileMapping(const FileMapping&) = delete;
     FileMapping& operator=(const FileMapping&) = delete;

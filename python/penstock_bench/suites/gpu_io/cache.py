@@ -187,7 +187,7 @@ def stores(run: Run, own: GpuIo) -> Sample:
 
 
 def _moved(served: dict[str, Any]) -> dict[str, dict[str, int]]:
-    return {name: one for name, one in served.items() if name != "gpu_pages" and one["requests"]}
+    return {name: one for name, one in served.items() if name not in ("gpu_pages", "gpu_rows") and one["requests"]}
 
 
 def sweep(run: Run, own: GpuIo, advice: str) -> Sample:
@@ -218,14 +218,15 @@ def sweep(run: Run, own: GpuIo, advice: str) -> Sample:
     )
 
 
-def gather(run: Run, own: GpuIo, file: Path, turn: int) -> Sample:
-    """Random rows through penstock.gpu with its settings by default, from a file twice the cache."""
+def gather(run: Run, own: GpuIo, source: tuple[Path, str], turn: int) -> Sample:
+    """Random rows through penstock.gpu, from a file twice the cache. `source`: the file, and what is fetched of it."""
+    file, fetch = source
     numbers = row_numbers(run, own.gather_rows, turn)
     own.storms.rest()
     with run.context.open(file) as opened:
         make_resident(opened, run.bytes)
     shape = (-1, ROW_BYTES // 8)
-    with gpu.open(file, "uint64", shape, context=run.context, cache_bytes=run.bytes // 2) as rows:
+    with gpu.open(file, "uint64", shape, context=run.context, cache_bytes=run.bytes // 2, fetch=fetch) as rows:
         rows.gather(row_numbers(run, own.peer_rows, turn + 1000))  # what is there then is as in the middle of work
         before = _tally(rows.stats())
         with Stopwatch() as watch:
@@ -235,13 +236,14 @@ def gather(run: Run, own: GpuIo, file: Path, turn: int) -> Sample:
         after = rows.stats()
         check_rows(run, numbers, found.as_bytes(), file)
     counts = {name: after[name] - before[name] for name in COUNTS}
-    mapped = after["served"]["gpu_pages"]
+    mapped = after["served"]["gpu_pages"] or after["served"]["gpu_rows"]
     return (
         rows_sample(numbers.size, seconds, watch)
         | counts
         | {
             "took": "device, mapping" if mapped else "service",
             "cache": "hot",
+            "gpu_rows": after["served"]["gpu_rows"],
         }
     )
 

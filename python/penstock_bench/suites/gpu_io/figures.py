@@ -256,6 +256,7 @@ def _panels(rows: Rows) -> list[tuple[str, str, list[Bar]]]:
     gathers: list[Bar] = [
         ("rows gathered", "page cache of the host", True),
         ("rows gathered from tmpfs", "tmpfs", True),
+        ("rows gathered from tmpfs by pages", "tmpfs, by pages", True),
         ("rows by numpy.memmap and copy", "numpy.memmap, then copy", False),
         ("rows by cuFile compat", "threads, cuFile compat", False),
     ]

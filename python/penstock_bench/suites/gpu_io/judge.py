@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock_bench.engine.promises import Check, Medians, Rows, judged
 from penstock_bench.suites.gpu_io.blocks import BESIDES
-from penstock_bench.suites.gpu_io.own import LARGE, SIZES, SMALL, name_of, through_cache
+from penstock_bench.suites.gpu_io.own import LARGE, ROW_BYTES, SIZES, SMALL, name_of, through_cache
 
 CURVE_THREADS = 32  # blocks from here on
 HOSTS = ("host threads", "host io_uring")
@@ -102,6 +102,10 @@ def _lone_miss(medians: Medians) -> float | None:
     return miss / request if miss and request else None
 
 
+def _rows_by_row(medians: Medians) -> float | None:
+    return medians.ratio("rows gathered from tmpfs", name_of(REGISTERED, (ROW_BYTES, False)))
+
+
 def _cache(medians: Medians) -> list[Check]:
     hits = medians.rate("element loads, all hits")
     raw = medians.ratio("as many warps as for misses", "rows gathered, all misses")
@@ -110,6 +114,7 @@ def _cache(medians: Medians) -> list[Check]:
         _gpu("tiles, all hits / plain memory", medians.ratio("tiles, all hits", "tiles, plain memory"), 0.60),
         _gpu("a miss / a raw request, time", raw, 1.15, False),
         _gpu("one miss alone / one request alone, time", _lone_miss(medians), 1.15, False),
+        _gpu("rows gathered from tmpfs / the mapping row by row", _rows_by_row(medians), 0.95),
     ]
     for name, bound in (("sweep with advice", 0.45), ("sweep without advice", 0.40)):
         found.append(_gpu(f"hit rate of a {name}", medians.field(name, "hit_rate"), bound))

@@ -103,7 +103,7 @@ def _stormed(run: Run, own: GpuIo, cell: StormCell, _turn: int) -> Sample:
 def _in_memory(own: GpuIo) -> list[StormCell]:
     small = Shape(*BUSY)
     large = Shape(*STREAM, request_bytes=LARGE, sequential=True)
-    read = Shape(*READERS)
+    read, row = Shape(*READERS), Shape(*READERS, request_bytes=ROW_BYTES)
     lone = Setup(own.ram, service_threads=1, slots=64, warm=True)
     cells = [
         StormCell(f"{name_of('memory', (SMALL, False))}, {threads_text(threads)}", _service(own, threads), small)
@@ -117,7 +117,7 @@ def _in_memory(own: GpuIo) -> list[StormCell]:
     ]
     for source, what in (("memory", "ceiling, page-locked memory"), ("mapping", "ceiling, registered file")):
         setup = Setup(own.ram, source, slot_bytes=LARGE)
-        for shape in (read, large):
+        for shape in (read, large, *([row] if source == "mapping" else [])):
             cells.append(StormCell(name_of(what + ",", (shape.request_bytes, shape.sequential)), setup, shape))
     return cells
 
@@ -227,10 +227,14 @@ def _cache(run: Run, own: GpuIo) -> list[Probe]:
         "pages written to a registered file": lambda _: cached.stores(run, own),
     }
     probes = [Probe(name, _of("cache", measure), "cache") for name, measure in cells.items()]
-    gathers = [("rows gathered", rows_of(run))]
+    gathers = [("rows gathered", rows_of(run), "auto")]
     if own.ram_kind == "tmpfs" and own.ram_bytes >= run.bytes:
-        gathers.append(("rows gathered from tmpfs", own.ram))
-    return probes + [Probe(name, _of("rows", partial(cached.gather, run, own, file)), "rows") for name, file in gathers]
+        name = "rows gathered from tmpfs"
+        gathers += [(name, own.ram, "auto"), (f"{name} by pages", own.ram, "pages")]
+    return probes + [
+        Probe(name, _of("rows", partial(cached.gather, run, own, (file, fetch))), "rows")
+        for name, file, fetch in gathers
+    ]
 
 
 def _peers(run: Run, own: GpuIo) -> list[Probe]:
