@@ -117,6 +117,15 @@ def read_header(
 # Where one of the beginnings stands first; `end`: nowhere before it.
 def find_begin(descriptor: int, begins: Sequence[bytes], starts: Sequence[int], end: int) -> int: ...
 
+# `watched`: a Watch; `wanted`: class of the arrays, and of each its offset in the file and in the buffer that they
+# share, its bytes, type, bytes of an element, and shape.
+def read_parts(
+    context: Context,
+    tally: SmallTally,
+    watched: tuple[str, int, int, int | None, int | None],
+    wanted: tuple[type[Any], list[tuple[int, int, int, Any, int, tuple[int, ...]]]],
+) -> list[Any] | None: ...
+
 # `place`: file, its bytes, offset and bytes of the part; `kind`: class, type, shape and strides of the Array.
 def read_part(
     context: Context,

@@ -169,7 +169,7 @@ nb::object make_array(nb::handle array_class, ArrayContent content) {
     ArrayParts& array = *parts_of(made);
     array.buffer = content.buffer.release().ptr();
     array.dtype = nb::borrow(content.dtype).release().ptr();
-    array.offset_bytes = PyLong_FromLong(0);
+    array.offset_bytes = PyLong_FromUnsignedLongLong(content.offset_bytes);
     array.shape = content.shape.release().ptr();
     array.strides = content.strides.release().ptr();
     return nb::steal(made);

@@ -12,9 +12,10 @@ struct ArrayContent {
     nb::object buffer;
     nb::handle dtype;
     nb::object shape, strides;  // tuples
+    std::uint64_t offset_bytes = 0;
 };
 
-// An Array of this class, which is one over ArrayBase: all of a buffer. Requires: the GIL.
+// An Array of this class, which is one over ArrayBase: it lies in the buffer. Requires: the GIL.
 nb::object make_array(nb::handle array_class, ArrayContent content);
 
 }  // namespace penstock::python

@@ -21,6 +21,7 @@ void bind_table(nb::module_& module);
 void bind_small_read(nb::module_& module);
 void bind_header(nb::module_& module);
 void bind_part(nb::module_& module);
+void bind_parts(nb::module_& module);
 void bind_small_load(nb::module_& module);
 void bind_row_reader(nb::module_& module);
 void bind_boxes(nb::module_& module);

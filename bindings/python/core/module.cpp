@@ -67,6 +67,7 @@ NB_MODULE(_core, module) {
     python::bind_small_load(module);
     python::bind_header(module);
     python::bind_part(module);
+    python::bind_parts(module);
     python::bind_row_reader(module);
     python::bind_boxes(module);
     python::bind_decode(module);

@@ -41,6 +41,9 @@ class Loaded(dict[str, Array]):
 def load_all(file: FileState, names: Mapping[str, str], stream: Any, options: Mapping[str, Any]) -> Loaded:
     """`names`: whole names, by those that the result has. Raises Error when none can be read, and, in strict, of the
     first that cannot."""
+    small = _small(file, names) if stream is None and not options else None
+    if small is not None:
+        return small
     wanted: dict[str, Request] = {}
     unreadable: dict[str, Error] = {}
     for name, whole in names.items():
@@ -66,6 +69,15 @@ def load_all(file: FileState, names: Mapping[str, str], stream: Any, options: Ma
         text = f"{file.name}: left out, because they cannot be read: {causes}. load(names=[...]) reads those you name"
         warnings.warn(text, UnreadableWarning, stacklevel=_callers_level())
     return Loaded({name: arrays[name] for name in names if name in arrays}, unreadable)
+
+
+def _small(file: FileState, names: Mapping[str, str]) -> Loaded | None:
+    """Small datasets that can all be read; None: it takes more to read them, or to say which cannot be."""
+    try:
+        arrays = file.read_whole(file.infos([*names.values()]))
+    except (Error, KeyError):
+        return None
+    return None if arrays is None else Loaded(dict(zip(names, arrays, strict=True)), {})
 
 
 def _other_now(file: str, name: str) -> Error:

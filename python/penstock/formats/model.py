@@ -17,7 +17,7 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from penstock._arrays.selection import Box, Shape
 from penstock._error import Error
@@ -175,6 +175,7 @@ class Container(ABC):
 
     format: str  # "hdf5", "netcdf3", ...
     name: str
+    in_one_file: ClassVar[bool] = False  # all datasets have one Watch
     part_bytes: int | None = None  # that one call of decode should make, where less than usual serves as well
 
     @abstractmethod

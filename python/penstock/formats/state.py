@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock import _core
 from penstock._api import Context, Outcome
+from penstock._arrays.array import Array
 from penstock._arrays.selection import Selection
 from penstock._told import Evidence
 from penstock.formats.attributes import Attributes, Write, need_utf8
@@ -203,6 +204,13 @@ class FileState:
         with self._source.data() as source:
             part = source.part(wanted.info.name, wanted.selection.box)
         return None if part is None else small.read_part(self.context._raw, self._tally, part, wanted)
+
+    def read_whole(self, infos: Sequence[DatasetInfo]) -> list[Array] | None:
+        """All of several small datasets, or None: start_read() has to read them."""
+        if self.writable or not self.context._place[1]:
+            return None
+        with self._source.data() as source:
+            return small.read_whole(self.context._raw, self._tally, source, infos)
 
     def known_rows(self, info: DatasetInfo) -> rows.KnownRows | None:
         """Of one dataset; None where lists of rows are left to transfers."""

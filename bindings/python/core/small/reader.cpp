@@ -374,15 +374,8 @@ std::unique_ptr<SmallReader> reader_of(const Context& context, std::shared_ptr<S
             described.offsets.push_back(table.count(row, 1, "file offset"));
         }
     }
-    Watched file;
-    file.name = python::file_name(watched[0], "open");
-    file.device = nb::cast<dev_t>(watched[1]);
-    file.inode = nb::cast<ino_t>(watched[2]);
-    file.bytes = nb::cast<std::optional<std::uint64_t>>(watched[3]);
-    file.modified_ns = nb::cast<std::optional<std::int64_t>>(watched[4]);
-    file.changed_ns = nb::cast<std::optional<std::int64_t>>(watched[5]);
     SmallReader::Source source{
-        Layout(std::move(described)), swap_bytes,     nb::cast<bool>(stored["backwards"]), std::move(file),
+        Layout(std::move(described)), swap_bytes,     nb::cast<bool>(stored["backwards"]), watched_of(watched),
         stored["array_class"],        stored["dtype"]};
     if (const nb::object coded = stored["coded"]; !coded.is_none()) {
         source.chunks = {coded[0], coded[1], coded[2], nb::cast<std::string>(coded[3]),

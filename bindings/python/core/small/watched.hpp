@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "python/core/core.hpp"
+
 namespace penstock::python {
 
 // Absent: may change.
@@ -31,5 +33,17 @@ struct Watched {
         return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
     }
 };
+
+// A Watch of Python, and the time of the last change, if that counts. Requires: the GIL.
+inline Watched watched_of(const nb::tuple& told) {
+    Watched file;
+    file.name = file_name(told[0], "open");
+    file.device = nb::cast<dev_t>(told[1]);
+    file.inode = nb::cast<ino_t>(told[2]);
+    file.bytes = nb::cast<std::optional<std::uint64_t>>(told[3]);
+    file.modified_ns = nb::cast<std::optional<std::int64_t>>(told[4]);
+    if (told.size() > 5) file.changed_ns = nb::cast<std::optional<std::int64_t>>(told[5]);
+    return file;
+}
 
 }  // namespace penstock::python

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from penstock import _core
 from penstock._arrays.array import Array, c_strides
+from penstock._arrays.dtype import DType
 from penstock._arrays.selection import Selection, select
 from penstock._error import Error
 from penstock.formats.divided.shares import taken
@@ -172,11 +173,16 @@ def is_one_range(one: Request, table: ChunkTable) -> bool:
 
 def _stored(one: Request, parts: Sequence[Portion]) -> tuple[Extent, int]:
     """Where it lies, in no file ("") unless it is one range of one; and the alignment that its type needs."""
-    word = one.info.dtype.word_bytes if one.info.dtype.kind != "V" else 16
+    word = word_of(one.info.dtype)
     table = parts[0].table if len(parts) == 1 and parts[0].info is one.info else None
     if table is None or not is_one_range(one, table):
         return Extent("", 0, one.bytes), word
     return Extent(table.files[int(table.file_index[0])], int(table.offset_bytes[0]), one.bytes), word
+
+
+def word_of(dtype: DType) -> int:
+    """The alignment that a type needs."""
+    return dtype.word_bytes if dtype.kind != "V" else 16
 
 
 def arrange(stored: Sequence[tuple[Extent, int]]) -> tuple[list[int], int]:

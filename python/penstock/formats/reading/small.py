@@ -12,7 +12,7 @@ ways. What must stay true: bytes, shapes and evidence are those of that way, but
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,18 +20,20 @@ import numpy as np
 from penstock import _core
 from penstock._api import Outcome
 from penstock._arrays.array import Array, c_strides
+from penstock._arrays.dtype import DType
 from penstock._evidence import distinct
 from penstock._files.open_files import Lease
 from penstock._told import evidence_of
-from penstock.formats.model import Box, ChunkLookup, ChunkTable, Container, DatasetInfo, FilePart, Watch
+from penstock.formats.model import Box, ChunkLookup, ChunkTable, Container, DatasetInfo, Extent, FilePart, Watch
 from penstock.formats.reading.cores import decoder_name
 from penstock.formats.reading.kept import file_stamp, key_of, may_keep
 from penstock.formats.reading.mover import Mover
 from penstock.formats.reading.record import Counts
-from penstock.formats.reading.request import SMALL_BYTES, Request
+from penstock.formats.reading.request import SMALL_BYTES, Request, arrange, word_of
 
 _MOST_DIMENSIONS = 16  # of the native reader
 _FEW_CHUNKS = 256  # of a dataset, which its first read may look for: that takes less than planning
+_MOST_WHOLE = 4 << 20  # bytes of several datasets; more are worth a queue
 _LOOKED_UP = 4096  # chunks of a dataset that are found one by one
 
 
@@ -239,6 +241,42 @@ def read_part(raw: _core.Context, tally: _core.SmallTally, part: FilePart, wante
     shape = selection.shape
     kind = (Array, info.dtype.native, shape, c_strides(shape, item))
     return _core.read_part(raw, tally, (part.file, stride, offset, wanted.bytes), kind)
+
+
+def read_whole(raw: _core.Context, tally: _core.SmallTally, source: Container, infos: Sequence[DatasetInfo]) -> Any:
+    """Arrays of all of small datasets, in one buffer, as a transfer would arrange them; None where one does not simply
+    lie in a file that all are in, or a transfer has to read them."""
+    stored: list[tuple[Extent, int]] = []
+    kinds: list[tuple[DType, int]] = []  # of each: as it is read, and bytes
+    watch, kind, word = None, None, 0
+    for info in infos:
+        if info.dtype is not kind:  # most are of the type of the one before
+            kind = info.dtype
+            if kind.host_only or kind.swap_bytes:
+                return None
+            word, known = word_of(kind), (kind.native, kind.itemsize)
+        offset = source.place(info.name) if _is_one_place(info) else None
+        found = watch if watch is not None and source.in_one_file else source.watch(info.name)
+        if offset is None or found is None or (watch is not None and watch != found):
+            return None
+        watch = found
+        kinds.append(known)
+        stored.append((Extent(found.file, offset, math.prod(info.shape) * known[1]), word))
+    places, size = arrange(stored)
+    if watch is None or size > _MOST_WHOLE:
+        return None
+    parts = [
+        (one[0].offset_bytes, place, one[0].bytes, *known, info.shape)
+        for info, one, place, known in zip(infos, stored, places, kinds, strict=True)
+    ]
+    return _core.read_parts(raw, tally, watch, (Array, parts))
+
+
+def _is_one_place(info: DatasetInfo) -> bool:
+    """Whether its bytes are its values, and lie one after the other."""
+    if info.refusal or info.conversion or info.filters:
+        return False
+    return info.order == "C" and info.chunk_shape == info.shape
 
 
 def lend(mover: Mover, reader: _core.SmallReader) -> bool:

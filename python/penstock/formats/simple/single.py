@@ -12,7 +12,7 @@ import stat
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -114,6 +114,7 @@ class ContiguousFile(Container):
     datasets: Mapping[str, tuple[DatasetInfo, int]]
     file_attributes: Mapping[str, Any] = field(default_factory=dict)
     identity: Identity | None = None  # of the file that was looked at; None: bytes that are in no file
+    in_one_file: ClassVar[bool] = True
 
     def names(self) -> Sequence[str]:
         return tuple(self.datasets)
