@@ -117,6 +117,15 @@ def read_header(
 # Where one of the beginnings stands first; `end`: nowhere before it.
 def find_begin(descriptor: int, begins: Sequence[bytes], starts: Sequence[int], end: int) -> int: ...
 
+# `told`: shape, bytes of an element, offset in the file, class and type of the Array; and a Watch. None: as of
+# SmallReader.
+def read_first(
+    context: Context,
+    tally: SmallTally,
+    told: tuple[tuple[tuple[int, ...], int, int, type[Any], Any], tuple[str, int, int, int | None, int | None]],
+    index: Any,
+) -> Any: ...
+
 # `watched`: a Watch; `wanted`: class of the arrays, and of each its offset in the file and in the buffer that they
 # share, its bytes, type, bytes of an element, and shape.
 def read_parts(

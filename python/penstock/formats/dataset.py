@@ -193,6 +193,10 @@ class Dataset(Unread):
 
     def _small(self, selection: Any) -> Array | None:
         """A small read, or None: all else is left to the other reads."""
+        if not self._looked:
+            first = self._first(selection)
+            if first is not None:
+                return first
         reader = self._reader or self._small_reader()
         if reader is None or self._file.context._open is None:
             return None
@@ -200,6 +204,13 @@ class Dataset(Unread):
         if found is False:
             found = self._file.read_small(reader, selection)
         return found if type(found) is Array else None
+
+    def _first(self, selection: Any) -> Array | None:
+        """The first read of the file, if it is a small one; None: all else is left to the other reads."""
+        try:
+            return self._file.read_first(self.info, selection)
+        except (Error, KeyError, ValueError):
+            return None
 
     def _some(self, wanted: Request) -> Any:
         """A list of rows, or a part that lies in one file, or None: all else is left to the other reads."""

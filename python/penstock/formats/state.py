@@ -181,6 +181,16 @@ class FileState:
                 return None
             return small.Readers(self.context._raw, self._tally, lambda: self._mover).reader_of(source, info, first)
 
+    def read_first(self, info: DatasetInfo, index: Any) -> Array | None:
+        """A small box, of a file of which nothing was read: that is often all that is read of it. None: small_reader()
+        or start_read() has to read it."""
+        if self._was_read or self.writable or self.context._open is None:
+            return None
+        with self._source.data() as source:
+            found = small.read_first(self.context._raw, self._tally, source, (info, index))
+        self._was_read = found is not None
+        return found
+
     def lend(self, reader: _core.SmallReader) -> bool:
         """Opens the file for a small reader. False: there is no room for it now."""
         self._source.need_open()

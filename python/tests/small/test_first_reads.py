@@ -53,6 +53,17 @@ def test_the_first_read_tells_what_every_read_tells(
     assert one == other
 
 
+def test_one_read_of_a_file_makes_no_reader(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, make = [], FileState.small_reader
+    monkeypatch.setattr(FileState, "small_reader", lambda *asked, **how: made.append(1) or make(*asked, **how))
+    with penstock.open(folder / "x.h5", device="host") as file:
+        dataset = file["contiguous"]
+        for count in (0, 1, 1):
+            np.testing.assert_array_equal(np.asarray(dataset[3]), values()[3])
+            assert len(made) == count
+        assert file._file._tally.reads == 3
+
+
 def test_a_chunk_is_decoded_where_it_is_read(folder: Path) -> None:
     with penstock.open(folder / "x.h5", device="host") as file:
         dataset, tally = file["packed"], file._file._tally

@@ -119,6 +119,18 @@ class SmallReader {
         }
     }
 
+    // A small box of a file that is opened for it, and for no more than that. None: a File is needed.
+    nb::object read_named(nb::handle index) {
+        Asked asked;
+        data::Runs runs;
+        if (source_.chunks.chunk_bytes != 0 || !find(index, asked, runs)) return nb::none();
+        PythonBuffer buffer;
+        std::array<SmallRead, kMostReads> reads;
+        if (!take_named(asked, runs.all(), buffer, reads)) return nb::none();
+        count(asked, std::span(reads).first(runs.all().size()));
+        return answer(std::move(buffer), asked);
+    }
+
   private:
     enum class Took { nothing, not_open, all };
 
@@ -131,18 +143,6 @@ class SmallReader {
         const HostOut host(out);
         if (!host.fits(layout_, asked)) return nb::none();
         return told(take(asked, runs.all(), [&] { return host.view(); }));
-    }
-
-    // A small box of a file that is opened for it, and for no more than that. None: a File is needed.
-    nb::object read_named(nb::handle index) {
-        Asked asked;
-        data::Runs runs;
-        if (source_.chunks.chunk_bytes != 0 || !find(index, asked, runs)) return nb::none();
-        PythonBuffer buffer;
-        std::array<SmallRead, kMostReads> reads;
-        if (!take_named(asked, runs.all(), buffer, reads)) return nb::none();
-        count(asked, std::span(reads).first(runs.all().size()));
-        return answer(std::move(buffer), asked);
     }
 
     bool take_named(const Asked& asked, std::span<const FileRun> runs, PythonBuffer& buffer,
@@ -384,10 +384,29 @@ std::unique_ptr<SmallReader> reader_of(const Context& context, std::shared_ptr<S
     return std::make_unique<SmallReader>(context, std::move(tally), std::move(source));
 }
 
+// As SmallReader::read_once of a dataset that lies in one place, for one read that may be the last: no reader is kept.
+// `stored`: its shape, bytes of an element, place, class of arrays and type.
+nb::object read_first(const Context& context, std::shared_ptr<SmallTally> tally, const nb::tuple& told,
+                      nb::handle index) {
+    const auto stored = nb::cast<nb::tuple>(told[0]);
+    data::Stored described;
+    const auto shape = nb::cast<nb::tuple>(stored[0]);
+    for (const nb::handle extent : shape) described.shape.push_back(nb::cast<std::int64_t>(extent));
+    described.chunk_shape = described.shape;
+    described.item_bytes = nb::cast<std::uint64_t>(stored[1]);
+    described.cells = {0};
+    described.offsets = {nb::cast<std::uint64_t>(stored[2])};
+    SmallReader::Source source{Layout(std::move(described)), 0, false, watched_of(nb::cast<nb::tuple>(told[1])),
+                               stored[3], stored[4]};
+    return SmallReader(context, std::move(tally), std::move(source)).read_named(index);
+}
+
 }  // namespace
 
 void bind_small_read(nb::module_& module) {
     bind_tally(module);
+    module.def("read_first", &read_first, nb::arg("context"), nb::arg("tally"), nb::arg("told"),
+               nb::arg("index").none());
     nb::class_<SmallReader>(module, "SmallReader")
         .def(nb::new_(&reader_of), nb::arg("context"), nb::arg("tally"), nb::arg("stored"), nb::arg("watched"))
         .def_prop_ro("file", [](const SmallReader& self) { return text(self.file_name()); })

@@ -243,6 +243,18 @@ def read_part(raw: _core.Context, tally: _core.SmallTally, part: FilePart, wante
     return _core.read_part(raw, tally, (part.file, stride, offset, wanted.bytes), kind)
 
 
+def read_first(raw: _core.Context, tally: _core.SmallTally, source: Container, asked: tuple[DatasetInfo, Any]) -> Any:
+    """A small box of a dataset that lies in one place, or None: a SmallReader, or a transfer, has to read it."""
+    info, index = asked
+    if not (_is_one_place(info) and may_be_native(info)) or info.dtype.swap_bytes:
+        return None
+    offset, watch = source.place(info.name), source.watch(info.name)
+    if offset is None or watch is None:
+        return None
+    stored = (info.shape, info.dtype.itemsize, offset, Array, info.dtype.native)
+    return _core.read_first(raw, tally, (stored, watch), index)
+
+
 def read_whole(raw: _core.Context, tally: _core.SmallTally, source: Container, infos: Sequence[DatasetInfo]) -> Any:
     """Arrays of all of small datasets, in one buffer, as a transfer would arrange them; None where one does not simply
     lie in a file that all are in, or a transfer has to read them."""
