@@ -2,6 +2,7 @@
 #include "history/step_writer.hpp"
 
 #include <array>
+#include <chrono>
 #include <system_error>
 #include <utility>
 
@@ -9,6 +10,12 @@
 #include "formats/faults.hpp"
 
 namespace penstock::history {
+namespace {
+
+constexpr std::chrono::seconds kPause{1};
+
+}  // namespace
+
 StepWriter::StepWriter(WriterPlan plan) : plan_(std::move(plan)) {
     try {
         thread_ = std::thread([this] { run(); });
@@ -19,6 +26,7 @@ StepWriter::StepWriter(WriterPlan plan) : plan_(std::move(plan)) {
 }
 
 void StepWriter::begin(HistoryTarget& target, std::vector<HistorySlot>& slots) {
+    const std::lock_guard lock(mutex_);
     target_ = &target;
     slots_ = &slots;
 }
@@ -85,7 +93,7 @@ void StepWriter::run() {
     plan_.context.device().enter_thread();
     std::unique_lock lock(mutex_);
     for (;;) {
-        changed_.wait(lock, [&] { return stops_ || !steps_.empty(); });
+        wait_for_work(lock);
         if (steps_.empty() || failure_) return;
         const EndedStep step = steps_.front();
         steps_.pop_front();
@@ -102,6 +110,21 @@ void StepWriter::run() {
         if (failed) failure_ = std::move(failed);
         changed_.notify_all();
     }
+}
+
+// Until there is a step, or the end. A pause of the model is a moment to settle the target, once.
+void StepWriter::wait_for_work(std::unique_lock<std::mutex>& lock) {
+    const auto has_work = [&] { return stops_ || !steps_.empty(); };
+    if (changed_.wait_for(lock, kPause, has_work)) return;
+    if (target_ != nullptr && !failure_) {
+        is_writing_ = true;  // close() waits
+        lock.unlock();
+        target_->settle();
+        lock.lock();
+        is_writing_ = false;
+        changed_.notify_all();
+    }
+    changed_.wait(lock, has_work);
 }
 
 void StepWriter::free_slot(std::size_t slot) {

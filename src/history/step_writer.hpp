@@ -87,6 +87,7 @@ class StepWriter {
     template <typename Condition>
     bool wait_until(Deadline deadline, Condition condition);
     void run();
+    void wait_for_work(std::unique_lock<std::mutex>& lock);
     void write(const EndedStep& step);
     void show(const EndedStep& step, std::span<const formats::DataPlace> places, std::uint64_t number);
     void free_slot(std::size_t slot);
@@ -95,7 +96,7 @@ class StepWriter {
     std::vector<Range> ranges(std::byte* memory, std::span<const formats::DataPlace> places) const;
     std::string variable_of(const ErrorInfo& error, std::span<const formats::DataPlace> places) const;
 
-    HistoryTarget* target_ = nullptr;
+    HistoryTarget* target_ = nullptr;  // as slots_, set once before the first step is given
     std::vector<HistorySlot>* slots_ = nullptr;
     WriterPlan plan_;
     mutable std::mutex mutex_;  // guards what follows, and `is_free` of the slots

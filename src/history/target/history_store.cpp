@@ -19,6 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::chrono::seconds kMostUnsettled{1};  // where steps follow each other without a pause
+
 formats::FileSchema without_values(formats::FileSchema schema) {
     for (formats::NewVariable& one : schema.variables) one.values.clear();
     return schema;
@@ -213,9 +215,16 @@ void HistoryStore::show(std::uint64_t steps) {
 void HistoryStore::publish(std::uint64_t steps) {
     finish_data();
     show(steps);
+    if (std::chrono::steady_clock::now() - settled_ >= kMostUnsettled) settle();
+}
+
+void HistoryStore::settle() {
+    texts_.settle(folder_);
+    settled_ = std::chrono::steady_clock::now();
 }
 
 void HistoryStore::close() {
+    if (folder_) settle();
     data_.assign(data_.size(), {});
     unlock_folder(folder_);
     folder_.reset();

@@ -6,6 +6,7 @@
 // until it is closed.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -35,6 +36,7 @@ class HistoryStore final : public HistoryTarget {
     void hold(std::span<const formats::DataPlace> places) override;
     void sync() override {}  // of data by publish()
     void publish(std::uint64_t steps) override;
+    void settle() override;
     void close() override;
 
   private:
@@ -63,6 +65,7 @@ class HistoryStore final : public HistoryTarget {
     std::vector<GrowingData> data_;  // by variable
     std::uint64_t reserved_ = 0;
     std::uint64_t shown_ = 0;
+    std::chrono::steady_clock::time_point settled_ = std::chrono::steady_clock::now();
     std::string root_;     // as it is in the store
     os::UniqueFd folder_;  // locked
 };

@@ -41,6 +41,8 @@ class HistoryTarget {
     // The data that were written survive a power cut.
     virtual void sync() = 0;
     virtual void publish(std::uint64_t steps) = 0;
+    // The model pauses: what was left for such a moment is done. Throws nothing.
+    virtual void settle() {}
     virtual void close() = 0;
 };
 

@@ -38,7 +38,7 @@ void StoreTexts::fail(const char* operation, const std::string& file) const {
 }
 
 // The disk gets all bytes before the first sync waits for it.
-void StoreTexts::change(const os::UniqueFd& folder, std::span<const StoreText> texts) const {
+void StoreTexts::change(const os::UniqueFd& folder, std::span<const StoreText> texts) {
     std::vector<const StoreText*> changed;
     for (const StoreText& one : texts) {
         if (change_byte(folder, one)) {
@@ -74,21 +74,52 @@ bool StoreTexts::change_byte(const os::UniqueFd& folder, const StoreText& one) c
     return true;
 }
 
-void StoreTexts::replace(const os::UniqueFd& folder, const StoreText& one) const {
-    constexpr int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW;
-    os::UniqueFd file(::openat(folder.get(), unfinished_.c_str(), flags, 0666));
-    if (!file) fail("create", one.file);
+// A new file, never one that is there: its old name may be that of a document which a reader has open.
+os::UniqueFd StoreTexts::made(const os::UniqueFd& folder, const std::string& file) const {
+    constexpr int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
+    os::UniqueFd found(::openat(folder.get(), unfinished_.c_str(), flags, 0666));
+    if (!found && errno == EEXIST && ::unlinkat(folder.get(), unfinished_.c_str(), 0) == 0) {
+        found = os::UniqueFd(::openat(folder.get(), unfinished_.c_str(), flags, 0666));
+    }
+    if (!found) fail("create", file);
+    return found;
+}
+
+bool StoreTexts::take_name(const os::UniqueFd& folder, const std::string& file) const {
+    const char* const unfinished = unfinished_.c_str();
+    if (!is_durable_ &&
+        ::renameat2(folder.get(), unfinished, folder.get(), file.c_str(), RENAME_EXCHANGE) == 0) {
+        ::unlinkat(folder.get(), unfinished, 0);  // where it stays, the next one goes around it
+        return true;
+    }
+    return ::renameat(folder.get(), unfinished, folder.get(), file.c_str()) == 0;
+}
+
+void StoreTexts::replace(const os::UniqueFd& folder, const StoreText& one) {
+    os::UniqueFd file = made(folder, one.file);
     const int failed = write_part(file, one.text, 0, one.text.size()).error_number;
     if (failed != 0) errno = failed;
     if (failed != 0 ||
         (is_durable_ && os::again_if_interrupted([&] { return ::fdatasync(file.get()); }) != 0) ||
-        file.reset() != 0 || ::renameat(folder.get(), unfinished_.c_str(), folder.get(), one.file.c_str()) != 0) {
+        file.reset() != 0 || !take_name(folder, one.file)) {
         const int why = errno;
         ::unlinkat(folder.get(), unfinished_.c_str(), 0);
         errno = why;
         fail("write", one.file);
     }
-    if (is_durable_) sync_folder_of(folder, one.file);
+    if (is_durable_) {
+        sync_folder_of(folder, one.file);
+    } else {
+        unsettled_.insert(one.file);
+    }
+}
+
+void StoreTexts::settle(const os::UniqueFd& folder) {
+    for (const std::string& file : unsettled_) {
+        const os::UniqueFd opened(::openat(folder.get(), file.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+        if (opened) static_cast<void>(::sync_file_range(opened.get(), 0, 0, SYNC_FILE_RANGE_WRITE));
+    }
+    unsettled_.clear();
 }
 
 void StoreTexts::sync_folder_of(const os::UniqueFd& folder, const std::string& file) const {

@@ -69,6 +69,28 @@ TEST_P(StoreTextsTest, of_more_other_bytes_are_another_file) {
     EXPECT_FALSE(fs::exists(folder_.file("T/.new")));
 }
 
+// A process that was killed between two calls leaves a file under that name, which a reader may have open.
+TEST_P(StoreTextsTest, leave_a_file_alone_that_has_the_name_of_an_unfinished_one) {
+    write("T/.new", "older text");
+    std::ifstream held(folder_.file("T/.new"));
+    change("shape 9", "shape 10");
+    std::string found;
+    std::getline(held, found);
+    EXPECT_EQ(found, "older text");
+    EXPECT_EQ(text("T/text"), "shape 10");
+    EXPECT_FALSE(fs::exists(folder_.file("T/.new")));
+}
+
+TEST_P(StoreTextsTest, are_handed_to_the_disk_once) {
+    StoreTexts texts(folder_.path(), "T/.new", GetParam());
+    const StoreText one{"T/text", "shape 9", "shape 10"};
+    texts.change(opened_, {&one, 1});
+    EXPECT_EQ(texts.unsettled(), GetParam() ? 0u : 1u);
+    texts.settle(opened_);
+    EXPECT_EQ(texts.unsettled(), 0u);
+    EXPECT_EQ(text("T/text"), "shape 10");
+}
+
 TEST_P(StoreTextsTest, stay_where_the_new_one_cannot_be_written) {
     fs::create_directory(folder_.file("T/.new"));
     EXPECT_THROW(change("shape 9", "shape 10"), Error);
