@@ -73,9 +73,12 @@ def read_rows(mover: Mover, known: KnownRows, wanted: Request) -> Any:
 
 
 def _buffer_of(mover: Mover, wanted: Request) -> Any:
-    """Exactly of the selection's bytes: new, or of `out`. None: `out` has no such memory."""
+    """Exactly of the selection's bytes: new, or of `out`. None: `out` has no such memory, or a GPU may still work on
+    it: a transfer waits for that."""
     if wanted.out is None:
         return _core.allocate(mover.raw, wanted.bytes, "device", "none")
+    if not mover.emulated:
+        return None
     target = checked_out(wanted, None, mover.device)
     if isinstance(target.memory, _core.Buffer):
         return target.memory.slice(target.base, target.nbytes)
