@@ -57,7 +57,8 @@ std::vector<data::Filter> filters_of(const std::string& what, const HistoryCompr
     }
     if (options.processes > 1) {
         refuse_compression(what, "several processes write the file, and none knows where the data of another end",
-                           "give each process a file of its own, or compress nothing");
+                           "give each process a file of its own, as history.pe000000.nc, which open as one; or "
+                           "compress nothing");
     }
     std::vector<data::Filter> filters;
     if (compression.shuffle && item_bytes > 1) filters.push_back({"shuffle", {item_bytes}});
