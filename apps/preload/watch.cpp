@@ -4,7 +4,10 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
+
+#include <algorithm>
 
 #include "preload/gpu/moves.hpp"
 #include "preload/gpu/loaded.hpp"
@@ -16,6 +19,7 @@ constinit Watch watch;
 namespace {
 
 void child_begins() { watch.begin_child(); }
+void process_ends() { watch.end(); }
 
 __attribute__((constructor)) void library_begins() { watch.begin(); }
 __attribute__((destructor)) void library_ends() {
@@ -37,12 +41,14 @@ void Watch::begin() {
     process_ = kernel::process();
     report_.begin();
     pthread_atfork(nullptr, nullptr, child_begins);
+    if (settings_.durable) ::at_quick_exit(process_ends);
 }
 
 void Watch::begin_child() {
     process_ = kernel::process();
     askers_.forget();
     table_.forget();
+    read_list_without_lock();
     forget_engine();
     report_.begin();
 }
@@ -86,15 +92,16 @@ void Watch::moved(Descriptor& descriptor, const Moved& moved) {
     const std::int64_t end = moved.offset >= 0 ? moved.offset + moved.bytes : kernel::position(descriptor.number);
     if (end < 0 || descriptor.state.test_and_set(std::memory_order_acquire)) return;
     const Span span = descriptor.sequences[at].moved(span_to(end, moved.bytes), settings_.limits);
-    if (!span.empty()) descriptor.asked[at].leave(span);
+    const bool asks = !span.empty() && is_ours() && Askers::suits(descriptor, moved.direction);
+    if (asks) descriptor.asked[at].leave(span);
     descriptor.state.clear(std::memory_order_release);
-    if (!span.empty() && is_ours()) askers_.wake();
+    if (asks) askers_.wake();
 }
 
 Descriptor* Watch::closing(int number, int& error) {
     error = 0;
     const bool is_listed = table_.find(number) != nullptr;
-    if (!is_listed && !(settings_.durable && report_.has_missed())) return nullptr;
+    if (!is_listed && !flushes_unlisted()) return nullptr;
     if (!is_ours()) return nullptr;
     if (!is_listed) error = flush_unlisted(number);
     Descriptor* descriptor = is_listed ? table_.take(number) : nullptr;
@@ -140,15 +147,18 @@ void Watch::flush_all() {
     table_.each([](Descriptor& one) {
         if (one.at_work.is_open() && one.may_write) kernel::flush(one.number);
     });
-    const int given = settings_.match == nullptr ? STDERR_FILENO : -1;  // the shell has opened the first three
-    const int last = report_.has_missed() ? kMostNumber - 1 : given;
-    for (int number = 0; number <= last; ++number) {
+    const int numbers = flushes_unlisted() ? std::min(kMostNumber, kernel::most_numbers()) : 0;
+    for (int number = 0; number < numbers; ++number) {
         if (table_.find(number) == nullptr) flush_unlisted(number);
     }
 }
 
-// A file without an entry, because the table is full or because the program was given it. Whether its name matches is
-// not known.
+// A file has no entry where the table is full, and where the program was given it open, by its starter or by another
+// process. Whether its name matches is not known.
+bool Watch::flushes_unlisted() const {
+    return settings_.durable && (settings_.match == nullptr || report_.has_missed());
+}
+
 int Watch::flush_unlisted(int number) {
     kernel::FileFacts facts;
     const bool may_write = kernel::stat(number, facts) && facts.regular && kernel::writes(facts);

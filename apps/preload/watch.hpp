@@ -49,6 +49,7 @@ private:
     void forget(int number);  // the kernel has given it to another file: what was known of it is of none
     // Where files are to be durable: those that are still open.
     void flush_all();
+    bool flushes_unlisted() const;
     int flush_unlisted(int number);
 
     Settings settings_;

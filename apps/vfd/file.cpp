@@ -48,7 +48,9 @@ void add_line(const std::string& file, const std::string& line) {
     const int fd = ::open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
     if (fd < 0) throw system_fault("write the evidence", errno);
     const Descriptor owner(fd);
-    if (::write(fd, line.data(), line.size()) < 0) throw system_fault("write the evidence", errno);
+    const ssize_t put = ::write(fd, line.data(), line.size());
+    if (put < 0) throw system_fault("write the evidence", errno);
+    if (static_cast<std::size_t>(put) < line.size()) throw system_fault("write the evidence", ENOSPC);
 }
 
 }  // namespace

@@ -14,12 +14,6 @@ constexpr std::size_t kStackBytes = 256 * 1024;  // room for the thread-local st
 
 void ask(Descriptor& descriptor, Direction direction, Span span) {
     Counts& counts = descriptor.of(direction);
-    const int at = static_cast<int>(direction);
-    if (!descriptor.judged[at].load(std::memory_order_acquire)) {
-        counts.why.store(kernel::unsuited(descriptor.number, direction));
-        descriptor.judged[at].store(true, std::memory_order_release);
-    }
-    if (counts.why.load(std::memory_order_relaxed) != kernel::Why::none) return;
     if (direction == Direction::write) {
         kernel::start_writeback(descriptor.number, span);
         add(counts.asked, static_cast<std::uint64_t>(span.bytes));
@@ -42,6 +36,16 @@ bool serve_piece(Descriptor& descriptor, Direction direction) {
 }
 
 }  // namespace
+
+bool Askers::suits(Descriptor& descriptor, Direction direction) {
+    Counts& counts = descriptor.of(direction);
+    std::atomic<bool>& judged = descriptor.judged[static_cast<int>(direction)];
+    if (!judged.load(std::memory_order_acquire)) {
+        counts.why.store(kernel::unsuited(descriptor.number, direction));
+        judged.store(true, std::memory_order_release);
+    }
+    return counts.why.load(std::memory_order_relaxed) == kernel::Why::none;
+}
 
 bool Askers::serve(Descriptor& descriptor) {
     const bool wrote = serve_piece(descriptor, Direction::write);

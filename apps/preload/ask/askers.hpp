@@ -1,5 +1,5 @@
-// The threads that ask the kernel, so that the program's own never wait for it. None is started before a descriptor has
-// something to ask.
+// The threads that ask the kernel, so that the program's own never wait for it. None is started before a descriptor
+// has something to ask: a process of several threads pays more for each of its calls.
 #pragma once
 
 #include <atomic>
@@ -13,6 +13,9 @@ class Askers {
 public:
     constexpr explicit Askers(Table& table) : table_(table) {}
 
+    // Whether the kernel is to be asked for the descriptor's bytes. The first call looks, which takes some system
+    // calls. Requires: one caller at a time.
+    static bool suits(Descriptor& descriptor, Direction direction);
     // Something was left to ask. Starts the threads at the first time.
     void wake();
     // In the child of a fork: the threads stayed with the parent.

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
@@ -89,6 +90,17 @@ bool stat(int fd, FileFacts& facts) {
 
 bool writes(const FileFacts& facts) { return (facts.flags & O_ACCMODE) != O_RDONLY; }
 
+bool is_open(int fd) {
+    const SavedErrno saved;
+    return ::syscall(SYS_fcntl, fd, F_GETFD) >= 0;
+}
+
+int most_numbers() {
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > 1 << 30) return 1 << 30;
+    return static_cast<int>(limit.rlim_cur);
+}
+
 std::int64_t position(int fd) {
     const SavedErrno saved;
     return ::syscall(SYS_lseek, fd, 0L, SEEK_CUR);
@@ -162,7 +174,9 @@ bool write_file(const char* name, const char* text, std::uint64_t bytes) {
         text += wrote;
         bytes -= static_cast<std::uint64_t>(wrote);
     }
-    return ::syscall(SYS_close, fd) == 0 && bytes == 0;
+    if (::syscall(SYS_close, fd) == 0 && bytes == 0) return true;
+    ::syscall(SYS_unlinkat, AT_FDCWD, name, 0);  // none is better than a part
+    return false;
 }
 
 void wait(const std::uint32_t* word, std::uint32_t seen) {

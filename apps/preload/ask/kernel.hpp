@@ -31,6 +31,8 @@ struct FileFacts {
 
 bool stat(int fd, FileFacts& facts);
 bool writes(const FileFacts& facts);  // opened to write
+bool is_open(int fd);
+int most_numbers();  // descriptors have lower ones
 std::int64_t position(int fd);             // below 0: it has none
 bool move_to(int fd, std::int64_t place);  // false: it cannot
 // Where the kernel need not be asked at all.

@@ -49,7 +49,7 @@ struct alignas(64) Descriptor {
     std::atomic<bool> taken{false};
     char name[kMostName] = {};
 
-    // An asker has found that nothing is to be asked for it.
+    // It was found that nothing is to be asked for it.
     bool is_refused(Direction direction) const {
         const int at = static_cast<int>(direction);
         return judged[at].load(std::memory_order_acquire) && counts[at].why.load() != kernel::Why::none;

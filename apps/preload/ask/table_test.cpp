@@ -119,14 +119,16 @@ TEST(Askers, what_was_left_is_asked_for_and_counted) {
     ASSERT_GE(number, 0);
     ASSERT_EQ(::ftruncate(number, 16 * kMiB), 0);
     Descriptor* one = table->put(number, name.c_str(), {});
+    EXPECT_FALSE(one->is_refused(Direction::write));  // no caller has looked
+    const bool suits = Askers::suits(*one, Direction::write);
+    EXPECT_EQ(suits, kernel::unsuited(number, Direction::write) == kernel::Why::none);
+    EXPECT_EQ(suits, one->of(Direction::write).why.load() == kernel::Why::none);
+    EXPECT_EQ(one->is_refused(Direction::write), !suits);
+    EXPECT_FALSE(one->is_refused(Direction::read));
     one->asked[1].leave({0, 3 * kMiB});
     while (Askers::serve(*one)) {
     }
-    const bool is_asked = one->of(Direction::write).why.load() == kernel::Why::none;
-    EXPECT_EQ(one->is_refused(Direction::write), !is_asked);
-    EXPECT_FALSE(one->is_refused(Direction::read));
-    EXPECT_EQ(value(one->of(Direction::write).asked), is_asked ? 3u * kMiB : 0u);
-    EXPECT_EQ(is_asked, kernel::unsuited(number, Direction::write) == kernel::Why::none);
+    EXPECT_EQ(value(one->of(Direction::write).asked), 3u * kMiB);
     one->asked[1].leave({4 * kMiB, kMiB});
     one->at_work.end();
     EXPECT_FALSE(Askers::serve(*one));

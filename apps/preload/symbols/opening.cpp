@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <cstring>
+
 #include "preload/symbols/next.hpp"
 #include "preload/watch.hpp"
 
@@ -68,9 +70,14 @@ int told(int number, const char* name, const void* caller) {
     }
 #define PENSTOCK_FREOPEN(function)                                                                      \
     PENSTOCK_SHOWN FILE* function(const char* name, const char* mode, FILE* old) {                      \
+        char before[preload::kMostName] = {};  /* without a name, the same file is opened another way */ \
+        if (const preload::Descriptor* one = watch.find(::fileno(old))) {                               \
+            std::memcpy(before, one->name, sizeof before - 1);                                          \
+        }                                                                                               \
         watch.replaced(::fileno(old));                                                                  \
         FILE* stream = PENSTOCK_NEXT(function)(name, mode, old);                                        \
-        if (stream != nullptr && name != nullptr) watch.opened(::fileno(stream), name, __builtin_return_address(0)); \
+        const char* now = name != nullptr ? name : before;                                              \
+        if (stream != nullptr && *now != 0) watch.opened(::fileno(stream), now, __builtin_return_address(0)); \
         if (stream != nullptr) watch.streamed(::fileno(stream), stream);                                \
         return stream;                                                                                  \
     }
@@ -147,14 +154,15 @@ PENSTOCK_SHOWN int dup(int number) noexcept {
 }
 
 PENSTOCK_SHOWN int dup2(int number, int other) noexcept {
-    if (number != other) watch.replaced(other);
+    if (number != other && preload::kernel::is_open(number)) watch.replaced(other);
     const int result = PENSTOCK_NEXT(dup2)(number, other);
     if (number != other) watch.duplicated(number, result);
     return result;
 }
 
 PENSTOCK_SHOWN int dup3(int number, int other, int flags) noexcept {
-    if (number != other) watch.replaced(other);
+    const bool is_sound = number != other && (flags & ~O_CLOEXEC) == 0;
+    if (is_sound && preload::kernel::is_open(number)) watch.replaced(other);
     const int result = PENSTOCK_NEXT(dup3)(number, other, flags);
     watch.duplicated(number, result);
     return result;

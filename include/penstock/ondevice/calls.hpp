@@ -202,9 +202,10 @@ struct Calls {
         return end;
     }
 
-    // Appends a record to a file that was opened with file_append: whole, or not at all. Lanes that call together for
-    // one file send their records in as few calls as slots hold, in the order of lanes. The value is the bytes of the
-    // caller's record.
+    // Appends a record to a file that was opened with file_append: in one piece, which only a disk that fills up, or an
+    // error of the device, cuts. Lanes that call together for one file send their records in as few calls as slots
+    // hold. The records of one call are in the order of lanes, and share its status: after a failure some may be
+    // written. The value is the bytes of the caller's record.
     PENSTOCK_ONDEVICE_SLOW CallEnd append(long long file, const void* record, u32 bytes) const {
         if (bytes > room()) return {Status::invalid, 0, 0};
         for (;;) {

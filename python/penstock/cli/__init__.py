@@ -125,7 +125,7 @@ def main(arguments: list[str] | None = None) -> int:
     signals = _Signals()
     try:
         _listen(_leave)
-        _open_streams()
+        _open_streams(prints=given[:1] != ["run"])
         from penstock.cli.app import main_command
 
         signals.listen()
@@ -157,12 +157,13 @@ def _leave(number: int, _frame: FrameType | None) -> None:
     os._exit(code)
 
 
-def _open_streams() -> None:
-    """Names and signs that the terminal's encoding lacks are spelled out. A stream closed by the caller is refused."""
+def _open_streams(prints: bool) -> None:
+    """Names and signs that the terminal's encoding lacks are spelled out. A stream closed by the caller is refused, but
+    not for a program that is run: what it finds closed is between it and the caller."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    if sys.stdout is None:
+    if sys.stdout is None and prints:
         raise Error(
             operation="write the results to stdout", cause="it is closed", advice="send it to a file, or to /dev/null"
         )

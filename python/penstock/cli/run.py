@@ -90,10 +90,19 @@ def _library() -> Path:
     return library
 
 
+def _rank() -> str:
+    """What tells the reports of the ranks of an MPI program apart; nothing where there is one process."""
+    ranks = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
+    sizes = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
+    rank = next((os.environ[name] for name in ranks if name in os.environ), None)
+    alone = any(os.environ.get(name) == "1" for name in sizes)
+    return "" if rank is None or alone else f".rank{rank}"
+
+
 def _new_report(name: str) -> str:
     """Its whole name: the program may change its folder. An older report goes, so that it is not taken for the new."""
     options.check_name("run", "--report", name)
-    path = Path(name).absolute()
+    path = Path(name + _rank()).absolute()
     try:
         if name.endswith("/") or path.is_dir():
             raise IsADirectoryError(errno.EISDIR, "it is the name of a folder")

@@ -60,6 +60,7 @@ UNSEEN = r"""
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/sendfile.h>
+#include <sys/wait.h>
 #include <unistd.h>
 static char piece[100000];
 static void text(FILE* file) { for (int i = 0; i < 3000; ++i) fprintf(file, "%d\n", i); }
@@ -85,6 +86,28 @@ int main(int count, char** words) {
         FILE* file = fdopen(mkstemp(made), "w");
         text(file);
         return fclose(file) || rename(made, name);
+    }
+    if (!strcmp(way, "stdout closed")) { text(stdout); return fclose(stdout); }
+    if (!strcmp(way, "failed dup2")) {
+        int to = open(name, O_WRONLY | O_CREAT, 0644);
+        if (dup2(9999, to) >= 0) return 1;
+        return write(to, piece, sizeof piece) < 0 || close(to);
+    }
+    if (!strcmp(way, "freopen")) {
+        FILE* file = freopen(NULL, "a", fopen(name, "w"));
+        text(file);
+        return fclose(file);
+    }
+    if (!strcmp(way, "quick_exit")) {
+        int to = open(name, O_WRONLY | O_CREAT, 0644);
+        if (write(to, piece, sizeof piece) < 0) return 1;
+        quick_exit(0);
+    }
+    if (!strcmp(way, "given")) return write(atoi(words[4]), piece, sizeof piece) < 0;
+    if (!strcmp(way, "child")) {
+        int to = open(name, O_WRONLY | O_CREAT, 0644);
+        if (fork() != 0) return wait(NULL) < 0;
+        return write(to, piece, sizeof piece) < 0;
     }
     if (!strcmp(way, "many files")) {
         struct rlimit limit;
@@ -138,6 +161,7 @@ def test_durable_holds_for_a_program_that_ends_without_closing(tmp_path: Path) -
 
 
 WAYS = ["fprintf", "no fclose", "stdout", "sendfile", "mmap", "mkstemp", "many files"]
+WAYS += ["stdout closed", "failed dup2", "freopen", "quick_exit", "given", "child"]
 
 
 def test_durable_holds_for_bytes_that_were_written_unseen(tmp_path: Path) -> None:
@@ -146,8 +170,9 @@ def test_durable_holds_for_bytes_that_were_written_unseen(tmp_path: Path) -> Non
     with faulty_fs(tmp_path) as fs:
         for way in WAYS:
             with fs.logged() as steps, (fs.path / f"{way} out").open("wb") as out:
-                words = [program, way, fs.path / way, tmp_path / "other"]
-                subprocess.run(words, env=environment, stdout=out, check=True, timeout=60)
+                words = [program, way, fs.path / way, tmp_path / "other", str(out.fileno())]
+                given = {"pass_fds": [out.fileno()]} if way == "given" else {"stdout": out}
+                subprocess.run(words, env=environment, check=True, timeout=60, **given)
             done = [step.operation for step in steps if Path(step.name).name.startswith(way)]
             assert "write" in done, way
             assert "fsync" in done[len(done) - done[::-1].index("write") :], (way, done)

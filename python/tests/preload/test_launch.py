@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from c_abi import preload_rig as rig
-from command import assert_one_line_error, start_penstock
+from command import PENSTOCK, assert_one_line_error, start_penstock
 
 from penstock import Error
 from penstock.cli import programs
@@ -147,3 +147,24 @@ def test_a_program_that_is_preloaded_already_keeps_that(tmp_path: Path) -> None:
     other = str(rig.LIBRARY.resolve())
     done = rig.under(sys.executable, "-c", show, env=os.environ | {"LD_PRELOAD": other})
     assert done.out.split() == [str(rig.LIBRARY.resolve()), other]
+
+
+@pytest.mark.parametrize(
+    ("surroundings", "name"),
+    [
+        ({"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "4"}, "r.json.rank3"),
+        ({"PMI_RANK": "0", "PMI_SIZE": "2"}, "r.json.rank0"),
+        ({"PMI_RANK": "0", "PMI_SIZE": "1"}, "r.json"),
+    ],
+)
+def test_each_rank_has_a_report_of_its_own(surroundings: dict[str, str], name: str, tmp_path: Path) -> None:
+    words = [*PENSTOCK, "run", "--report", "r.json", "--", "true"]
+    subprocess.run(words, check=True, cwd=tmp_path, env=os.environ | surroundings, timeout=60)
+    assert [one.name for one in tmp_path.iterdir()] == [name]
+
+
+def test_a_program_may_be_run_without_streams(tmp_path: Path) -> None:
+    script = 'exec "$@" >&- 2>&- <&-'
+    words = ["sh", "-c", script, "sh", *PENSTOCK, "run", "--", "touch", str(tmp_path / "made")]
+    assert subprocess.run(words, check=False, timeout=60).returncode == 0
+    assert (tmp_path / "made").exists()

@@ -119,6 +119,7 @@ CallOutcome CallService::perform(u32 slot, const Request& request, Bytes& argume
     const auto answer = data.first(head.answer_most());
     try {
         if (request.file < first_registered) {
+            if (!is_small && head.block > ~u32{0}) return {Status::invalid, -std::int64_t{EBADF}};
             const u32 file = is_small ? 0 : static_cast<u32>(head.block);
             return on_files(request, file, given.first(request.bytes), answer);
         }

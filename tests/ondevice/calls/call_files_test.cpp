@@ -63,6 +63,16 @@ TEST(CallFiles, the_position_moves_with_what_is_moved_and_by_seek) {
     EXPECT_EQ(bad.value, -EINVAL);
 }
 
+TEST(CallFiles, numbers_are_not_cut) {
+    CallsRig rig({8, 512});
+    const CallFolder folder;
+    const CallsRef calls = rig.calls();
+    const long long file = opened(calls, folder / "data", kNewFile), other = file + (1LL << 32);
+    EXPECT_EQ(calls.write(other, 0, "abc", 3).value, -EBADF);
+    EXPECT_EQ(calls.close(other).value, -EBADF);
+    EXPECT_EQ(calls.write(file, 0, "abc", 3).status, Status::ok) << "it is still open";
+}
+
 TEST(CallFiles, errors_keep_their_number) {
     CallsRig rig({8, 512}, {.files = 1});
     const CallFolder folder;

@@ -138,5 +138,12 @@ TEST(CallsInOrder, control_weakened_platforms_are_found) {
     EXPECT_NE(failure.operator()<ModelOf<Broken::one_step_of_exchanges>>(), "");
 }
 
+// Heads are pieces that tell whose they are, so that weaker stores and loads do no harm to them; two claims of one slot
+// do.
+TEST(CallsInOrder, control_two_calls_in_one_head_are_found) {
+    const CallCase example{.slots = 2, .callers = 2, .is_small = true};
+    EXPECT_NE(calls_in_every_order<ModelOf<Broken::one_step_of_exchanges>>(example).failure, "");
+}
+
 }  // namespace
 }  // namespace penstock::ondevice
