@@ -345,7 +345,7 @@ void HistoryState::end_step(double time) {
     for (const RunningField& field : fields_) {
         if (field.puts != 0) continue;
         throw refused(operation, "variable " + shown(field.layout.name) + " was not put in this step",
-                      "put every variable, or define it in another history");
+                      "put every variable in each step; give one of another interval a history of its own");
     }
     const auto began = Clock::now();
     finish_statistics();

@@ -2,11 +2,41 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import numpy as np
+import pytest
+from c_abi.compilers import works
+from c_abi.snapshot_rig import LIBRARY
 
 import penstock as ps
+
+TREE = Path(__file__).parents[3]
+MODULES = [TREE / "bindings" / "fortran" / f"penstock{one}.f90" for one in ("", "_history")]
+COMMANDS = {
+    "intervals.c": ["gcc", "-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{TREE / 'include'}"],
+    "intervals.f90": ["gfortran", *map(str, MODULES)],
+}
+
+
+@pytest.mark.skipif(not LIBRARY.exists(), reason="the package is not installed: it has no library")
+@pytest.mark.parametrize("source", COMMANDS)
+def test_programs_in_c_and_fortran_have_two_intervals(tmp_path: Path, source: str) -> None:
+    command = COMMANDS[source]
+    if not works(command[0]):
+        pytest.skip(f"there is no {command[0]}")
+    place = [str(TREE / "examples" / "history" / source), str(LIBRARY), f"-Wl,-rpath,{LIBRARY.parent}"]
+    subprocess.run([*command, *place, "-o", "intervals"], cwd=tmp_path, check=True)
+    subprocess.run([tmp_path / "intervals", "often.nc", "mean.nc"], cwd=tmp_path, check=True, timeout=60)
+    fields = 100.0 * np.arange(1, 13)[:, None, None] + 10.0 * np.arange(5)[:, None] + np.arange(6)
+    with ps.open(tmp_path / "often.nc", device="host") as file:
+        assert np.array_equal(file["T"].read(), fields) and file["T"].dims == ("time", "y", "x")
+        assert np.array_equal(file["time"].read(), 60.0 * np.arange(1, 13))
+    with ps.open(tmp_path / "mean.nc", device="host") as file:
+        assert np.array_equal(file["T"].read(), fields.reshape(2, 6, 5, 6).mean(axis=1))
+        assert np.array_equal(file["time_bnds"].read(), [[0, 360], [360, 720]])
+        assert file["T"].attrs["cell_methods"] == "time: mean"
 
 
 def test_fields_of_two_intervals_are_in_two_files(tmp_path: Path) -> None:

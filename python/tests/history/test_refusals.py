@@ -44,7 +44,10 @@ WRONG: dict[str, tuple[Callable[[penstock.History], object], str]] = {
     "objects": (lambda h: h.put("T", FIELD.astype(object)), "Python objects"),
     "masked": (lambda h: h.put("T", np.ma.masked_less(FIELD, 1)), "masked array"),
     "twice": (lambda h: (h.put("T", FIELD), h.put("T", FIELD)), "'T' was put already in this step; end the step first"),
-    "not put": (lambda h: (h.put("T", FIELD), h.end_step(9)), "variable 'm' was not put in this step"),
+    "not put": (
+        lambda h: (h.put("T", FIELD), h.end_step(9)),
+        "variable 'm' was not put in this step; .* one of another interval a history",
+    ),
     "nothing put": (lambda h: h.end_step(9), "'T' was not put in this step"),
     "nan": (lambda h: put_both(h, float("nan")), "the time is no number"),
     "inf": (lambda h: put_both(h, float("inf")), "the time is no number"),
