@@ -32,8 +32,8 @@ struct Copy {
 // Reads of runs: straight to their place, or several runs by one read through scratch.
 class RunReads {
   public:
-    RunReads(const File& file, const MemoryView& memory)
-        : file_(file), memory_(memory), is_staged_(fills_in_order(memory)) {
+    RunReads(const ReadRanges& read, const MemoryView& memory)
+        : read_(read), memory_(memory), is_staged_(fills_in_order(memory)) {
         if (is_staged_) portion_ = kStagedPortion;
     }
 
@@ -104,7 +104,7 @@ class RunReads {
 
     bool make(const MemoryView& memory, std::span<const Range> ranges, RunsRead& done) {
         if (ranges.empty()) return true;
-        const auto made = file_.try_small_reads(memory, ranges);
+        const auto made = read_(memory, ranges);
         if (!made) return false;
         done.operations += made->operations;
         done.bytes += made->bytes;
@@ -116,7 +116,7 @@ class RunReads {
         return true;
     }
 
-    const File& file_;
+    const ReadRanges& read_;
     MemoryView memory_;
     bool is_staged_;  // its bytes go through pinned memory
     std::size_t portion_ = os::DiskWaits::kReads;  // reads of one call
@@ -157,9 +157,9 @@ std::vector<std::span<const FileRun>> parts_of(std::span<const FileRun> runs) {
 
 class PartReader final : public ItemWorker {
   public:
-    PartReader(const File& file, const MemoryView& memory, std::span<const std::span<const FileRun>> parts,
+    PartReader(const ReadRanges& read, const MemoryView& memory, std::span<const std::span<const FileRun>> parts,
                std::span<RunsRead> done)
-        : reads_(file, memory), parts_(parts), done_(done) {}
+        : reads_(read, memory), parts_(parts), done_(done) {}
 
     std::string take(std::size_t item) override {
         return reads_.read(parts_[item], done_[item]) ? std::string() : "a transfer has to read it";
@@ -182,11 +182,11 @@ void add(const RunsRead& part, RunsRead& sum) {
     }
 }
 
-bool read_on_cores(const File& file, std::span<const FileRun> runs, const RunsInto& into) {
+bool read_on_cores(const ReadRanges& read, std::span<const FileRun> runs, const RunsInto& into) {
     const Clock::time_point began = Clock::now();
     const std::vector<std::span<const FileRun>> parts = parts_of(runs);
     std::vector<RunsRead> done(parts.size());
-    const auto make = [&] { return std::make_unique<PartReader>(file, into.memory, parts, done); };
+    const auto make = [&] { return std::make_unique<PartReader>(read, into.memory, parts, done); };
     const CoreResult result = on_cores({parts.size(), kPart, kWorkOfThread}, make, {.threads = into.threads});
     if (result.done != parts.size()) return false;
     for (const RunsRead& part : done) add(part, into.done);
@@ -201,12 +201,18 @@ bool fills_in_order(const MemoryView& memory) noexcept {
 }
 
 bool read_runs(const File& file, std::span<const FileRun> runs, const RunsInto& into) {
+    return read_runs([&](const MemoryView& memory, std::span<const Range> ranges) {
+        return file.try_small_reads(memory, ranges);
+    }, runs, into);
+}
+
+bool read_runs(const ReadRanges& read, std::span<const FileRun> runs, const RunsInto& into) {
     const auto is_long = [](const FileRun& run) { return run.bytes > kSmallReadBytes; };
     std::vector<FileRun> pieces;
     if (std::any_of(runs.begin(), runs.end(), is_long)) runs = pieces = pieces_of(runs);
     into.done.requested_bytes = into.memory.bytes;
-    if (work_of(runs) > kAloneMost) return read_on_cores(file, runs, into);
-    return RunReads(file, into.memory).read(runs, into.done);
+    if (work_of(runs) > kAloneMost) return read_on_cores(read, runs, into);
+    return RunReads(read, into.memory).read(runs, into.done);
 }
 
 }  // namespace penstock::data

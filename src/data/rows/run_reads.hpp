@@ -9,7 +9,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <optional>
 #include <span>
 
 #include "data/layout/layout.hpp"
@@ -42,5 +44,8 @@ bool fills_in_order(const MemoryView& memory) noexcept;
 // Requires: memory in which the runs end, and which no two runs share. False: a transfer has to read them, or to say
 // why it cannot. Throws as File::try_small_reads.
 bool read_runs(const File& file, std::span<const FileRun> runs, const RunsInto& into);
+// The same by a function that reads as File::try_small_reads; several threads may call it.
+using ReadRanges = std::function<std::optional<SmallReads>(const MemoryView&, std::span<const Range>)>;
+bool read_runs(const ReadRanges& read, std::span<const FileRun> runs, const RunsInto& into);
 
 }  // namespace penstock::data

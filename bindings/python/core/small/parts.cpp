@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <new>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "context/state.hpp"
+#include "context/transfer/small/named_file.hpp"
 #include "data/rows/run_reads.hpp"
 #include "python/core/array.hpp"
 #include "python/core/small/tally.hpp"
@@ -39,12 +41,15 @@ Parts parts_in(const nb::list& told) {
 bool read(const Context& context, const Watched& watched, const Parts& parts,
           std::pair<PythonBuffer*, data::RunsRead*> made) {
     try {
-        const File file = context.open(watched.name);
-        if (!watched.holds()) return false;
+        const auto file = context::NamedFile::open(context, watched.name);
+        if (!file || !watched.is(file->status())) return false;
         made.first->owner = context.allocate(std::max<std::uint64_t>(1, parts.bytes));
         made.first->part = made.first->owner.view();
         const MemoryView memory{made.first->part.data, made.first->part.bytes, MemoryKind::system};
-        return data::read_runs(file, parts.runs, {memory, *made.second});
+        const auto read = [&](const MemoryView& part, std::span<const Range> ranges) {
+            return file->read_many(part, ranges);
+        };
+        return data::read_runs(read, parts.runs, {memory, *made.second});
     } catch (const Error&) {
         return false;
     } catch (const std::bad_alloc&) {

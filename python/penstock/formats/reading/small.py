@@ -244,13 +244,19 @@ def read_part(raw: _core.Context, tally: _core.SmallTally, part: FilePart, wante
 
 
 def read_first(raw: _core.Context, tally: _core.SmallTally, source: Container, asked: tuple[DatasetInfo, Any]) -> Any:
-    """A small box of a dataset that lies in one place, or None: a SmallReader, or a transfer, has to read it."""
+    """A small box of a dataset that lies in one place, or some MiB that are all of it. None: a SmallReader, or a
+    transfer, has to read it."""
     info, index = asked
     if not (_is_one_place(info) and may_be_native(info)) or info.dtype.swap_bytes:
         return None
     offset, watch = source.place(info.name), source.watch(info.name)
     if offset is None or watch is None:
         return None
+    bytes = math.prod(info.shape) * info.dtype.itemsize
+    if index is ... and SMALL_BYTES < bytes <= _MOST_WHOLE:
+        parts = [(offset, 0, bytes, info.dtype.native, info.dtype.itemsize, info.shape)]
+        arrays = _core.read_parts(raw, tally, watch, (Array, parts))
+        return None if arrays is None else arrays[0]
     stored = (info.shape, info.dtype.itemsize, offset, Array, info.dtype.native)
     return _core.read_first(raw, tally, (stored, watch), index)
 

@@ -30,6 +30,13 @@ bool holds(const Memory& memory, const MemoryView& part) {
     return part.bytes <= memory.view().bytes - before;
 }
 
+// A small read that lies in the memory.
+bool is_small(const MemoryView& memory, const Range& range) {
+    const auto before = reinterpret_cast<std::uintptr_t>(range.memory) - reinterpret_cast<std::uintptr_t>(memory.data);
+    if (before > memory.bytes || range.bytes > memory.bytes - before) return false;
+    return range.bytes != 0 && range.bytes <= kSmallReadBytes && range.offset_bytes <= kLastOffset - range.bytes;
+}
+
 }  // namespace
 
 std::optional<NamedFile> NamedFile::open(const Context& context, const std::string& name) {
@@ -80,6 +87,47 @@ std::optional<SmallRead> NamedFile::read(MemoryView memory, std::uint64_t offset
     if (!moved(memory, offset_bytes)) return std::nullopt;
     const double seconds = seconds_since(started);
     return SmallRead{memory, offset_bytes, seconds, state.engine.pinned_peak_bytes(), std::move(plan)};
+}
+
+std::optional<SmallReads> NamedFile::read_many(const MemoryView& memory, std::span<const Range> ranges) const {
+    const Clock::time_point started = Clock::now();
+    if (memory.kind != MemoryKind::system && memory.kind != MemoryKind::pinned) return std::nullopt;
+    ContextState& state = ContextState::of(context_);
+    const std::shared_ptr<Memory> ours = state.memory_at(memory.data);  // kept until the bytes are there
+    if (ours && !holds(*ours, memory)) return std::nullopt;
+    const FirstTouch touch = ours ? ours->first_touch() : FirstTouch::none;
+    const CountedRead under_way(*state.running);
+    SmallReads made;
+    for (std::span<const Range> left = ranges; !left.empty();) {
+        const std::span<const Range> some = left.first(continued(left));
+        std::uint64_t bytes = 0;
+        for (const Range& range : some) {
+            if (!is_small(memory, range) || !sample(range, {memory.kind, touch}, made)) return std::nullopt;
+            bytes += range.bytes;
+        }
+        const ssize_t got = state.system.pread(fd_.get(), some.front().memory, bytes, some.front().offset_bytes);
+        if (got != static_cast<ssize_t>(bytes)) return std::nullopt;
+        made.bytes += bytes;
+        ++made.operations;
+        left = left.subspan(some.size());
+    }
+    made.seconds = seconds_since(started);
+    for (SmallRead& one : made.samples) {
+        one.seconds = made.seconds / static_cast<double>(ranges.size());
+        one.pinned_peak_bytes = state.engine.pinned_peak_bytes();
+    }
+    return made;
+}
+
+bool NamedFile::sample(const Range& range, std::pair<MemoryKind, FirstTouch> kind, SmallReads& made) const {
+    for (const SmallRead& one : made.samples) {
+        if (one.memory.bytes == range.bytes) return true;
+    }
+    const MemoryView memory{range.memory, range.bytes, kind.first};
+    std::shared_ptr<const SmallPlan> plan = plan_of(memory, range.offset_bytes, kind.second);
+    if (!plan) return false;
+    made.samples.push_back({memory, range.offset_bytes, 0, 0, std::move(plan)});
+    return true;
 }
 
 }  // namespace penstock::context

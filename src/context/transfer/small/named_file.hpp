@@ -9,7 +9,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 
 #include "os/fd.hpp"
 #include "penstock/context.hpp"
@@ -25,11 +27,15 @@ class NamedFile {
     const struct stat& status() const noexcept { return status_; }
     // As File::try_small_read.
     std::optional<SmallRead> read(MemoryView memory, std::uint64_t offset_bytes) const;
+    // As File::try_small_reads, into memory that the host reaches. Any number of threads may call it.
+    std::optional<SmallReads> read_many(const MemoryView& memory, std::span<const Range> ranges) const;
 
   private:
     NamedFile(const Context& context, const std::string& name) : context_(context), name_(name) {}
     std::shared_ptr<const SmallPlan> plan_of(const MemoryView& memory, std::uint64_t offset_bytes,
                                              FirstTouch touch) const;
+    // Whether there is a sample of such reads in `made` now. False: a transfer has to read them.
+    bool sample(const Range& range, std::pair<MemoryKind, FirstTouch> kind, SmallReads& made) const;
     bool moved(const MemoryView& memory, std::uint64_t offset_bytes) const;
 
     const Context& context_;  // outlives it, and so does the name

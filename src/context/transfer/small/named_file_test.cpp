@@ -64,6 +64,29 @@ TEST_F(NamedFileTest, gives_bytes_and_evidence_of_a_file_by_opening_it_once) {
     }
 }
 
+TEST_F(NamedFileTest, gives_many_ranges_as_a_file_does) {
+    const Context context = make();
+    std::vector<unsigned char> here(9000), there(9000);
+    const auto ranges = [](std::vector<unsigned char>& memory) {
+        return std::vector<Range>{{nullptr, 100, memory.data(), 1000},
+                                  {nullptr, 1100, memory.data() + 1000, 1000},
+                                  {nullptr, 12'000, memory.data() + 3000, 1000},
+                                  {nullptr, 50, memory.data() + 5000, 77}};
+    };
+    const auto read = NamedFile::open(context, name_)->read_many({here.data(), 9000, MemoryKind::system}, ranges(here));
+    const File file = context.open(name_);
+    const auto by_file = file.try_small_reads({there.data(), 9000, MemoryKind::system}, ranges(there));
+    ASSERT_TRUE(read && by_file);
+    EXPECT_EQ(here, there);
+    EXPECT_EQ(std::vector<unsigned char>(here.begin() + 3000, here.begin() + 4000), stamped(1000, 12'000));
+    EXPECT_EQ(read->operations, 3u) << "two continue each other";
+    EXPECT_EQ(std::pair(read->operations, read->bytes), std::pair(by_file->operations, by_file->bytes));
+    ASSERT_EQ(read->samples.size(), 2u);
+    for (std::size_t at = 0; at < 2; ++at) {
+        EXPECT_EQ(told(read->samples[at]), told(by_file->samples[at]));
+    }
+}
+
 TEST_F(NamedFileTest, is_none_where_a_file_would_be_read_in_another_way) {
     const Context context = make();
     EXPECT_FALSE(NamedFile::open(context, directory_.file("absent")));
@@ -90,6 +113,18 @@ TEST_F(NamedFileTest, reads_nothing_that_is_short_or_leaves_its_memory) {
     EXPECT_FALSE(file->read(buffer.view(), UINT64_MAX - 1));
     EXPECT_FALSE(file->read({static_cast<std::byte*>(buffer.data()) + 100, 4096}, 0));
     EXPECT_FALSE(file->read({buffer.data(), 0}, 0));
+    std::vector<unsigned char> room(5000);
+    unsigned char* const memory = room.data() + 8;
+    const auto many = [&](const Range& second) {
+        const std::vector<Range> both{{nullptr, 0, memory, 1000}, second};
+        return file->read_many({memory, 4000, MemoryKind::system}, both).has_value();
+    };
+    EXPECT_TRUE(many({nullptr, 19'000, memory + 3000, 1000}));
+    EXPECT_FALSE(many({nullptr, 19'001, memory + 3000, 1000})) << "the file ends in it";
+    EXPECT_FALSE(many({nullptr, 0, memory + 3001, 1000})) << "it leaves the memory";
+    EXPECT_FALSE(many({nullptr, 0, memory - 1, 1000}));
+    EXPECT_FALSE(many({nullptr, 0, memory, 0}));
+    EXPECT_FALSE(many({nullptr, UINT64_MAX - 1, memory, 1000}));
     EXPECT_TRUE(file->read(buffer.view(), 15'904));
 }
 

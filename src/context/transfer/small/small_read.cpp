@@ -146,19 +146,6 @@ const SmallRead* sample_of(const Submission& submission, const Extent& extent, F
     return &made.samples.back();
 }
 
-// How many ranges, from the first on, continue each other in the file and in memory: one call brings them all.
-std::size_t continued(std::span<const Range> ranges) {
-    std::size_t count = 1;
-    for (std::uint64_t bytes = ranges[0].bytes; count < ranges.size(); ++count) {
-        const Range &last = ranges[count - 1], &next = ranges[count];
-        if (next.offset_bytes != last.offset_bytes + last.bytes) break;
-        if (next.memory != static_cast<std::byte*>(last.memory) + last.bytes) break;
-        bytes += next.bytes;
-        if (bytes > kTogetherBytes) break;
-    }
-    return count;
-}
-
 bool moved_many(const Submission& submission, const OpenFile& file, std::span<const Range> ranges) {
     std::vector<engine::RequestRange> all;
     all.reserve(ranges.size());
@@ -190,6 +177,18 @@ bool planned(const Submission& submission, std::span<const Range> ranges, SmallR
 }
 
 }  // namespace
+
+std::size_t continued(std::span<const Range> ranges) {
+    std::size_t count = 1;
+    for (std::uint64_t bytes = ranges[0].bytes; count < ranges.size(); ++count) {
+        const Range &last = ranges[count - 1], &next = ranges[count];
+        if (next.offset_bytes != last.offset_bytes + last.bytes) break;
+        if (next.memory != static_cast<std::byte*>(last.memory) + last.bytes) break;
+        bytes += next.bytes;
+        if (bytes > kTogetherBytes) break;
+    }
+    return count;
+}
 
 std::optional<SmallReads> small_reads(const Submission& submission, const std::shared_ptr<OpenFile>& file,
                                       const MemoryView& memory, std::span<const Range> ranges) {

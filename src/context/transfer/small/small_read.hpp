@@ -46,6 +46,9 @@ class SmallPlans {
 // Throws Error of a closed file, and in a forked child.
 std::optional<SmallRead> small_read(const Submission& submission, const Extent& extent);
 
+// How many ranges, from the first on, continue each other in the file and in memory: one call brings them all.
+std::size_t continued(std::span<const Range> ranges);
+
 // The same for pieces of `memory`, one after the other.
 std::optional<SmallReads> small_reads(const Submission& submission, const std::shared_ptr<OpenFile>& file,
                                       const MemoryView& memory, std::span<const Range> ranges);
