@@ -46,7 +46,7 @@ WRONG: dict[str, tuple[Callable[[penstock.History], object], str]] = {
     "twice": (lambda h: (h.put("T", FIELD), h.put("T", FIELD)), "'T' was put already in this step; end the step first"),
     "not put": (
         lambda h: (h.put("T", FIELD), h.end_step(9)),
-        "variable 'm' was not put in this step; .* one of another interval a history",
+        "give one of another interval a history of its own",
     ),
     "nothing put": (lambda h: h.end_step(9), "'T' was not put in this step"),
     "nan": (lambda h: put_both(h, float("nan")), "the time is no number"),
