@@ -3,8 +3,10 @@ device: what is computed on the host has to come to the device, and the other wa
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pytest
@@ -12,7 +14,13 @@ from format_kit import sample
 
 import penstock as ps
 from penstock import _core
+from penstock._arrays.dtype import DType
 from penstock.data import BatchLoader, Samples
+from penstock.formats.model import Container, DatasetInfo
+from penstock.formats.reading.rows import known_rows
+
+if TYPE_CHECKING:
+    from penstock.formats.reading.mover import Mover
 
 GPU = _core.cuda_devices()[0] > 0
 DEVICE = "cuda:0" if GPU else "host"
@@ -134,3 +142,17 @@ def test_batches_of_tensors_follow_the_order_of_the_stream(tmp_path: Path) -> No
         assert torch.allclose(torch.cat(found), (expected * 2).sum(dim=1), rtol=1e-4, equal_nan=True)
         loader = torch.utils.data.DataLoader(Dataset(file[name]), 50, shuffle=True)
         assert sum(len(batch) for batch in loader) == 1000
+
+
+def test_a_gpu_does_not_look_for_all_of_many_chunks_before_its_first_rows() -> None:
+    class NoMetadata(Container):
+        names = info = table = attributes = close = None  # type: ignore[assignment]  # nothing is asked
+
+        def watch(self, name: str) -> Any:
+            raise LookupError(name)
+
+    info = DatasetInfo("x", (10_000_000, 4), DType.of("float32"), (64, 4), layout="chunked")
+    mover, container = cast("Mover", SimpleNamespace(emulated=False)), NoMetadata()
+    assert known_rows(mover, container, info, _core.SmallTally()) is None
+    with pytest.raises(LookupError):
+        known_rows(mover, container, replace(info, shape=(100_000, 4)), _core.SmallTally())

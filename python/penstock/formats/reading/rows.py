@@ -9,6 +9,7 @@ is now.
 
 from __future__ import annotations
 
+import math
 import os
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ from penstock.formats.reading.mover import Mover
 from penstock.formats.reading.request import Request, checked_out
 from penstock.formats.reading.small import described, may_be_native, plain_chunks
 
+MOST_CHUNKS = 4096  # that are looked for before a GPU gets its first rows, for which a plan asks for few of them
 MOST_BYTES = 1 << 30  # of one call; more is worth all workers
 
 
@@ -36,6 +38,9 @@ class KnownRows(NamedTuple):
 def known_rows(mover: Mover, container: Container, info: DatasetInfo, tally: _core.SmallTally) -> KnownRows | None:
     """None where rows are not simply there."""
     if info.order != "C" or info.filters or not may_be_native(info):
+        return None
+    grid = [-(-extent // chunk) for extent, chunk in zip(info.shape, info.chunk_shape, strict=True)]
+    if not mover.emulated and math.prod(grid) > MOST_CHUNKS:
         return None
     watch = container.watch(info.name)
     if watch is None:
