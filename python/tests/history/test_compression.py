@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from places import ROOT
 
 import penstock
 
@@ -197,3 +198,15 @@ def test_a_full_disk_leaves_the_steps_before_it_and_names_step_and_variable(tmp_
             for name in ("a", "b"):
                 found = file[name][step].data.view("i4")
                 assert np.array_equal(found, noise.integers(0, 2**31, 50_000).astype("i4"))
+
+
+def test_the_program_behind_the_figures_prints_what_each_way_took() -> None:
+    pytest.importorskip("netCDF4")
+    command = [sys.executable, str(ROOT / "examples" / "history" / "gzip_rates.py"), "1", "4"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) == 18 and lines[0].startswith("with noise: MB a second of a core")
+    sizes = {line[:22].strip(): float(line.split()[-1]) for line in lines[1:9]}
+    for level in (1, 2, 4):  # what is stored as it is makes no file larger
+        assert sizes[f"history, gzip {level}"] < 1.02 * sizes[f"netCDF4, zlib {level}"]
