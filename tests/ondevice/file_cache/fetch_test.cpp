@@ -104,7 +104,7 @@ TEST_F(FetchTest, auto_fetches_rows_where_pages_are_not_used_again_and_pages_whe
     ASSERT_EQ(gather(*cache, at_random(20'000, kRows)), Status::ok);
     EXPECT_GT(cache->moved()[0].rows, 10'000u) << "the cache has half of the pages at most";
     EXPECT_LT(cache->moved()[0].pages, 4000u);
-    for (int round = 0; round < 20; ++round) ASSERT_EQ(gather(*cache, at_random(20'000, kRows / 8)), Status::ok);
+    for (int round = 0; round < 8; ++round) ASSERT_EQ(gather(*cache, at_random(20'000, kRows / 8)), Status::ok);
     const u64 rows = cache->moved()[0].rows, hits = total(*cache).hits;
     ASSERT_EQ(gather(*cache, at_random(20'000, kRows / 8)), Status::ok);
     EXPECT_LT(cache->moved()[0].rows - rows, 500u);
@@ -121,7 +121,7 @@ TEST_F(FetchTest, pages_come_where_they_are_asked_for_or_are_to_stay) {
     options.replacement = Replacement::pinned_range;
     options.map_emulated = true;
     FileCache kept(*device_, {&file_->handle}, options);
-    for (int round = 0; round < 5; ++round) ASSERT_EQ(gather(kept, at_random(20'000, kRows)), Status::ok);
+    ASSERT_EQ(gather(kept, at_random(10'000, kRows)), Status::ok);
     EXPECT_EQ(kept.moved()[0].rows, 0u);
 }
 
