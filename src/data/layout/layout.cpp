@@ -110,7 +110,8 @@ Layout::Layout(Stored stored) : stored_(std::move(stored)) {
     refuse(std::any_of(offsets.begin(), offsets.end(), [&](std::uint64_t offset) { return offset > last; }),
            "a chunk lies behind the last byte that a file can have");
     dense_ = static_cast<std::int64_t>(cells.size()) == every;
-    if (!dense_ || every != 1) return;
+    const auto is_divided = [](std::int64_t chunks) { return chunks != 1; };
+    if (std::any_of(grid_.begin() + !grid_.empty(), grid_.end(), is_divided)) return;
     row_stride_ = item_bytes;
     for (std::size_t axis = 1; axis < shape.size(); ++axis) {
         row_stride_ *= static_cast<std::uint64_t>(edge_cut ? shape[axis] : chunk_shape[axis]);
@@ -125,6 +126,13 @@ bool Layout::find(std::int64_t cell, std::uint64_t& offset) const noexcept {
     const auto place = std::lower_bound(stored_.cells.begin(), stored_.cells.end(), cell);
     if (place == stored_.cells.end() || *place != cell) return false;
     offset = stored_.offsets[static_cast<std::size_t>(place - stored_.cells.begin())];
+    return true;
+}
+
+bool Layout::row_begin(std::int64_t row, std::uint64_t& begin) const noexcept {
+    const std::int64_t chunk = stored_.chunk_shape[0];
+    if (!find(row / chunk, begin)) return false;
+    begin += static_cast<std::uint64_t>(row % chunk) * row_stride_;
     return true;
 }
 

@@ -63,8 +63,10 @@ class Layout {
     std::size_t dimensions() const noexcept { return stored_.shape.size(); }
     std::int64_t extent(std::size_t axis) const noexcept { return stored_.shape[axis]; }
     std::uint64_t item_bytes() const noexcept { return stored_.item_bytes; }
-    // Bytes in the file from a number of the first dimension to the next; 0 where that is not always the same.
-    std::uint64_t row_stride() const noexcept { return row_stride_; }
+    // Whether all rows, which are the numbers of the first dimension, lie in one chunk each: then they lie alike there.
+    bool has_equal_rows() const noexcept { return row_stride_ != 0; }
+    // Where such a row begins. False: its chunk is not stored.
+    bool row_begin(std::int64_t row, std::uint64_t& begin) const noexcept;
     // False: a chunk of the box is not stored, or the box has more than kMostRuns runs, or spans too many chunks.
     // Requires: the box lies in the dataset and is not empty.
     bool runs(const ElementBox& box, Runs& found) const noexcept;
@@ -75,7 +77,7 @@ class Layout {
 
     Stored stored_;
     std::vector<std::int64_t> grid_;  // chunks in each dimension
-    std::uint64_t row_stride_ = 0;
+    std::uint64_t row_stride_ = 0;    // bytes from a row of a chunk to the next; 0: rows lie in several chunks
     bool dense_ = false;  // every chunk is stored: a cell is its own place
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace penstock::data {
 namespace {
@@ -62,9 +63,10 @@ bool find_rows(const Layout& layout, const WantedRows& rows, const RowLimits& li
     found.runs.reserve(numbers.size());
     const std::vector<std::size_t> places = places_in_order(numbers, limits.as_in_memory);
     std::size_t before = numbers.size();  // place of the row that was found last
-    const std::uint64_t stride = layout.row_stride();
+    const bool is_equal = layout.has_equal_rows();
     Runs runs;
-    std::int64_t looked = -1;  // the row that `runs` are of
+    bool has_runs = false;
+    std::uint64_t begin = 0, looked = 0;  // of this row, and of the one that `runs` are of, where all lie alike
     for (const std::size_t place : places) {
         const std::uint64_t to = place * row_bytes;
         if (!limits.as_in_memory && before != numbers.size() && numbers[before] == numbers[place]) {
@@ -72,14 +74,16 @@ bool find_rows(const Layout& layout, const WantedRows& rows, const RowLimits& li
             continue;
         }
         before = place;
-        if (stride == 0 || looked < 0) {
-            looked = box.start[0] = numbers[place];
+        if (is_equal && !layout.row_begin(numbers[place], begin)) return false;
+        if (!is_equal || !std::exchange(has_runs, true)) {
+            looked = begin;
+            box.start[0] = numbers[place];
             runs.clear();
             if (!layout.runs(box, runs) || runs.all().size() > limits.runs_of_a_row) return false;
             const auto is_long = [&](const FileRun& run) { return run.bytes > limits.run_bytes; };
             if (std::any_of(runs.all().begin(), runs.all().end(), is_long)) return false;
         }
-        const std::uint64_t shift = static_cast<std::uint64_t>(numbers[place] - looked) * stride;
+        const std::uint64_t shift = begin - looked;
         for (const FileRun& run : runs.all()) {
             add({run.file_offset + shift, run.memory_offset + to, run.bytes}, limits.run_bytes, found.runs);
         }
