@@ -73,9 +73,16 @@ def test_planes_of_a_raw_field(tmp_path: Path) -> None:
     assert "1024 of 8192 bytes read" in text
 
 
+def test_finished_steps_of_a_raw_history_are_told(tmp_path: Path) -> None:
+    first = run_example("history/raw_history.py", tmp_path / "run", "--device", "host")
+    assert "4 finished steps of (90, 180) float32" in first
+    assert "10800 s: mean 283.0 K" in first
+    assert run_example("history/raw_history.py", tmp_path / "run", "--device", "host") == first
+
+
 def test_every_format_has_a_page_and_an_example() -> None:
     pages = {one.stem for one in (EXAMPLES.parent / "docs" / "formats").glob("*.md")}
-    scripts = " ".join(one.stem for one in EXAMPLES.glob("*.py"))
+    scripts = " ".join(one.stem for one in EXAMPLES.rglob("*.py"))
     for name in (*FORMATS, "xarray", "particles"):
         assert name in pages, name
-        assert name in scripts, name
+        assert name.replace("-", "_") in scripts, name
