@@ -2,6 +2,7 @@
 #include "formats/safetensors/plain_header.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "data/layout/layout.hpp"
@@ -24,7 +25,11 @@ class PlainText {
         ++at_;
         return true;
     }
+    // Nothing but space is left. Headers are padded with up to many KiB of it, which are compared with themselves, many
+    // bytes at a time.
     bool is_over() noexcept {
+        const std::string_view rest = text_.substr(at_);
+        if (rest.starts_with(' ') && std::memcmp(rest.data(), rest.data() + 1, rest.size() - 1) == 0) return true;
         skip_space();
         return at_ == text_.size();
     }

@@ -60,6 +60,17 @@ TEST(PlainHeader, says_what_the_parser_says) {
     EXPECT_FALSE(PlainHeader().read(kHeader, kData + 1)) << "the file has more";
 }
 
+TEST(PlainHeader, ends_with_any_padding_and_with_nothing_else) {
+    const std::string header(kHeader.substr(0, kHeader.find_last_of('}') + 1)), padding(36 << 10, ' ');
+    for (const std::string& end : {std::string(), std::string(" "), padding, padding + "\n\t ", "\n" + padding}) {
+        EXPECT_NE(plain(header + end), "") << end.size();
+        EXPECT_EQ(plain(header + end), by_the_parser(header + end)) << end.size();
+    }
+    for (const char* end : {"x", " x", "  }", " {}"}) EXPECT_EQ(plain(header + end), "") << end;
+    EXPECT_EQ(plain(header + padding + "x"), "");
+    EXPECT_EQ(plain(header + padding + std::string(1, '\0')), "");
+}
+
 TEST(PlainHeader, of_any_damage_says_what_the_parser_says_or_nothing) {
     std::mt19937 random(3);
     const std::string letters = R"({}[]",:0123456789 \eE+-.tTnull)" "\x01\x7f\xc3";
