@@ -60,9 +60,8 @@ bool has_changed(const link_map* first) {
     const link_map* last = nullptr;
     unsigned links = 0;
     for (const link_map* one = first; one != nullptr; one = one->l_next) last = one, ++links;
-    const bool same = last_seen.exchange(last) == last && links_seen.exchange(links) == links;
-    links_seen.store(links);
-    return !same;
+    const bool is_other = last_seen.exchange(last) != last, are_more_or_fewer = links_seen.exchange(links) != links;
+    return is_other || are_more_or_fewer;
 }
 
 void look_without_lock() {

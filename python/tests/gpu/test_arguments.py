@@ -48,6 +48,7 @@ def test_what_does_not_fit_is_refused(path: Path, tmp_path: Path) -> None:
         ("power of two", ps.Error, lambda: make(path, page_bytes=4 << 20)),
         ("room for at least one page", ps.Error, lambda: make(path, cache_bytes=4095)),
         ("no policy 'lru'; use one of", ps.Error, lambda: make(path, policy="lru")),
+        ("no way to fetch 'sectors'; use one of", ps.Error, lambda: make(path, fetch="sectors")),
         ("a timeout of no time", ps.Error, lambda: make(path, timeout=0)),
         ("slots; give 1 to 16384", ps.Error, lambda: make(path, slots=16385)),
         ("page_bytes must be .* '4 KiB', not float", TypeError, lambda: make(path, page_bytes=4096.0)),
