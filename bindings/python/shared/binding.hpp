@@ -59,7 +59,8 @@ class PythonFile {
 class BorrowedMemory {
   public:
     enum class Use { read_from, write_into };  // write_into refuses read-only exports
-    BorrowedMemory(const Context& context, nb::handle object, Use use);
+    // `description`: its __cuda_array_interface__ or None, where the caller asked for that already.
+    BorrowedMemory(const Context& context, nb::handle object, Use use, nb::object description = {});
     ~BorrowedMemory();
     BorrowedMemory(const BorrowedMemory&) = delete;
     BorrowedMemory& operator=(const BorrowedMemory&) = delete;
@@ -67,8 +68,12 @@ class BorrowedMemory {
     bool is_foreign() const noexcept { return foreign_; }  // not from Context::allocate: a transfer must not outlive it
 
   private:
-    bool from_cuda_array(const Context& context, nb::handle object, Use use);
-    bool from_dlpack(const Context& context, nb::handle object, Use use);
+    struct Given {
+        nb::handle object;
+        nb::object description;  // its __cuda_array_interface__, or None
+    };
+    bool from_cuda_array(const Context& context, const Given& given, Use use);
+    bool from_dlpack(const Context& context, const Given& given, Use use);
     void from_buffer_protocol(nb::handle object, Use use);
 
     MemoryView view_;

@@ -42,9 +42,8 @@ nb::object ask_for_capsule(nb::handle object, nb::kwargs keywords) {
 
 // Returns whether the interface of a GPU array names the stream with work on it. CuPy and Numba do so, PyTorch does
 // not.
-bool names_stream(nb::handle object) {
-    return nb::hasattr(object, "__cuda_array_interface__") &&
-           nb::cast<bool>(object.attr("__cuda_array_interface__").attr("__contains__")("stream"));
+bool names_stream(const nb::object& description) {
+    return !description.is_none() && nb::cast<bool>(description.attr("__contains__")("stream"));
 }
 
 // By the buffer protocol, which has no bfloat16 for example: an object may have that and refuse.
@@ -147,10 +146,11 @@ void DLPackMemory::settle(const Context& context) {
     pending_.reset();
 }
 
-bool BorrowedMemory::from_dlpack(const Context& context, nb::handle object, Use use) {
+bool BorrowedMemory::from_dlpack(const Context& context, const Given& given, Use use) {
+    const nb::handle object = given.object;
     if (nb::isinstance<DLPackMemory>(object)) {
         owner_ = nb::borrow(object);
-    } else if (nb::hasattr(object, "__dlpack__") && !names_stream(object) && !exports_bytes(object)) {
+    } else if (!names_stream(given.description) && nb::hasattr(object, "__dlpack__") && !exports_bytes(object)) {
         owner_ = nb::cast(std::make_unique<DLPackMemory>(object, nb::none()));
     } else {
         return false;

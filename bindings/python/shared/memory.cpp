@@ -5,6 +5,7 @@
 // that: the array names the stream, or DLPack orders the work. Only contiguous arrays are accepted, because a strided
 // view would need a hidden copy.
 #include <string_view>
+#include <utility>
 
 #include "python/shared/binding.hpp"
 
@@ -80,7 +81,7 @@ void need_known(const Context& context, const MemoryView& view) {
     throw Error(std::move(refusal));
 }
 
-BorrowedMemory::BorrowedMemory(const Context& context, nb::handle object, Use use) {
+BorrowedMemory::BorrowedMemory(const Context& context, nb::handle object, Use use, nb::object description) {
     if (nb::isinstance<PythonBuffer>(object)) {
         const auto& buffer = nb::cast<const PythonBuffer&>(object);
         const bool host = buffer.part.kind == MemoryKind::pinned || buffer.part.kind == MemoryKind::system;
@@ -92,7 +93,10 @@ BorrowedMemory::BorrowedMemory(const Context& context, nb::handle object, Use us
     }
     in_python([&] {  // the array's library may run Python code
         if (is_numpy_array(object)) return from_buffer_protocol(object, use);
-        if (from_dlpack(context, object, use) || from_cuda_array(context, object, use)) return;
+        // Asked for once: an array of CuPy makes its description anew each time, in as long as a small read takes.
+        if (!description.is_valid()) description = nb::getattr(object, "__cuda_array_interface__", nb::none());
+        const Given given{object, std::move(description)};
+        if (from_dlpack(context, given, use) || from_cuda_array(context, given, use)) return;
         from_buffer_protocol(object, use);
     });
 }
@@ -101,16 +105,16 @@ BorrowedMemory::~BorrowedMemory() {
     if (exported_) PyBuffer_Release(&*exported_);
 }
 
-bool BorrowedMemory::from_cuda_array(const Context& context, nb::handle object, Use use) {
-    if (!nb::hasattr(object, "__cuda_array_interface__")) return false;
-    const nb::object description = object.attr("__cuda_array_interface__");
+bool BorrowedMemory::from_cuda_array(const Context& context, const Given& given, Use use) {
+    const nb::object& description = given.description;
+    if (description.is_none()) return false;
     const nb::tuple data = nb::borrow<nb::tuple>(description["data"]);
     if (use == Use::write_into && nb::cast<bool>(data[1]))
         refuse_memory("the device array is read-only", "pass a writable one");
     const std::uint64_t bytes = array_bytes(description);
     auto* pointer = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(data[0]));
     view_ = bytes == 0 ? MemoryView{pointer, 0, MemoryKind::device} : context.wrap(pointer, bytes, MemoryKind::device);
-    owner_ = nb::borrow(object);
+    owner_ = nb::borrow(given.object);
     // Work that the array's library has begun on this memory comes first. None means that there is nothing to wait for.
     const nb::object stream = description.attr("get")("stream");
     if (bytes != 0 && !stream.is_none()) {

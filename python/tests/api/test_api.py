@@ -127,6 +127,33 @@ def test_reads_stop_at_the_end(context: penstock.Context, sample: Path) -> None:
     assert outcome.reached_end
 
 
+class _LikeCuPy:
+    """Memory of a device, described anew each time: for CuPy that takes as long as a small read of the system."""
+
+    def __init__(self, buffer: penstock.Buffer) -> None:
+        self._buffer, self.asked = buffer, 0
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, object]:
+        self.asked += 1
+        told = {"shape": (self._buffer.bytes,), "typestr": "|u1", "strides": None, "version": 3, "stream": None}
+        return {**told, "data": (self._buffer.address, False)}
+
+    def __dlpack__(self, **options: object) -> object:
+        raise AssertionError("an array that names its stream is not asked to order its work")
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (2, 0)
+
+
+def test_an_array_is_asked_once_where_its_memory_is(context: penstock.Context, sample: Path) -> None:
+    array = _LikeCuPy(context.allocate(4096))
+    with context.open(sample) as file:
+        file.read(array, 100)
+    assert array.asked == 1
+    assert bytes(memoryview(array._buffer)) == sample.read_bytes()[100:4196]
+
+
 def test_a_new_file_is_abandoned_when_an_error_passes(context: penstock.Context, tmp_path: Path) -> None:
     with pytest.raises(RuntimeError), context.create(tmp_path / "new", 4096) as file:
         file.write(bytes(4096))

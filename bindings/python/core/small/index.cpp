@@ -97,10 +97,9 @@ bool HostOut::fits(const data::Layout& layout, const Asked& asked) const noexcep
     return left == exported_.ndim;
 }
 
-bool has_device_shape(nb::handle out, const data::Layout& layout, const Asked& asked) {
-    const nb::object told = nb::getattr(out, "__cuda_array_interface__", nb::none());
-    if (told.is_none()) return false;
-    const nb::tuple shape = nb::borrow<nb::tuple>(told["shape"]);
+bool has_device_shape(const nb::object& description, const data::Layout& layout, const Asked& asked) {
+    if (description.is_none()) return false;
+    const nb::tuple shape = nb::borrow<nb::tuple>(description["shape"]);
     std::size_t left = 0;
     for (std::size_t axis = 0; axis < layout.dimensions(); ++axis) {
         if (asked.dropped[axis]) continue;

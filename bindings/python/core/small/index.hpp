@@ -43,7 +43,7 @@ class HostOut {
     bool there_;
 };
 
-// As HostOut::fits, of memory of a GPU.
-bool has_device_shape(nb::handle out, const data::Layout& layout, const Asked& asked);
+// As HostOut::fits, of memory of a GPU: its __cuda_array_interface__, or None.
+bool has_device_shape(const nb::object& description, const data::Layout& layout, const Asked& asked);
 
 }  // namespace penstock::python

@@ -110,8 +110,9 @@ class SmallReader {
         try {
             need_own_process(context_);
             if (emulated_) return read_into_host(asked, runs, out);
-            if (!has_device_shape(out, layout_, asked)) return nb::none();
-            const BorrowedMemory borrowed(context_, out, BorrowedMemory::Use::write_into);
+            const nb::object description = nb::getattr(out, "__cuda_array_interface__", nb::none());
+            if (!has_device_shape(description, layout_, asked)) return nb::none();
+            const BorrowedMemory borrowed(context_, out, BorrowedMemory::Use::write_into, description);
             if (borrowed.view().bytes != bytes_of(asked)) return nb::none();
             return told(take(asked, runs.all(), [&] { return borrowed.view(); }));
         } catch (const Error&) {
