@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a choice
     name: FileName,
-    mode: None = None,
+    mode: Literal["r"] | None = None,
     *,
     write: bool = False,
     device: str = "auto",
@@ -62,7 +62,7 @@ def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a cho
     Args:
         name: the file, or the folder of a Zarr store or of a raw history; "history.pe######.nc" stands for the files of
             all processes.
-        mode: there is none; what others call "r+" is write=True, and "w" is create().
+        mode: "r" or nothing; what others call "r+" is write=True, and "w" is create().
         write: also for appending and for writing into existing datasets, in place.
         device: where arrays are read to: "auto" (a GPU when there is one), "host", "cuda:0", ...
         context: used instead of the one that this process keeps for the device.
@@ -81,7 +81,7 @@ def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a cho
     """
     registry, DataFile, Opened, FileState = _parts()  # noqa: N806 - classes
 
-    if mode is not None:
+    if mode is not None and (mode != "r" or write):
         raise TypeError(_no_mode(name, mode))
     name = _place(name, "open")
     if dtype is None and format == registry.TOLD.name:
@@ -125,9 +125,9 @@ def _no_mode(name: FileName, mode: Any) -> str:
         "write=True also writes to a file that is there",
         "create() makes a new one",
     )
-    others = {"r": reads, "r+": writes, "a": f"{writes}, {new}", "w": new, "w-": new, "x": new}
+    others = {"r+": writes, "a": f"{writes}, {new}", "w": new, "w-": new, "x": new}
     wanted = others.get(str(mode).replace("b", ""), f"{reads}, {writes}, {new}")
-    return f"open() takes no mode, here {mode!r}: {wanted}"
+    return f"open() takes no mode but 'r', and that without write=True, here {mode!r}: {wanted}"
 
 
 _DEVICE = re.compile(r"auto|host|cpu|(?:cuda|gpu).*", re.IGNORECASE)  # what Context judges

@@ -9,7 +9,8 @@ alive; nothing is converted or moved unless the name of the function says so.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from penstock import _core
@@ -174,6 +175,11 @@ class Array(AsNumber, _core.ArrayBase):
         view = Array(self.buffer, member.dtype, shape, self.offset_bytes + member.offset, strides)
         aligned = all(stride % item == 0 for stride in (*self.strides, view.offset_bytes))
         return view if aligned and not member.dtype.big_endian else view.contiguous()
+
+    def members(self, names: Sequence[str]) -> Array:
+        """The same elements with these members alone, in this order: a view. KeyError lists the members."""
+        fields = tuple(self.dtype.member(name) for name in names)
+        return Array(self.buffer, replace(self.dtype, fields=fields), self.shape, self.offset_bytes, self.strides)
 
     def contiguous(self) -> Array:
         """Itself when it is in C order and in the byte order of this machine; else a copy that is, made on the

@@ -224,6 +224,22 @@ class DType:
         return f"{order}{self.kind}{self.itemsize // 4 if self.kind == 'U' else self.itemsize}{unit}"
 
     @property
+    def names(self) -> tuple[str, ...] | None:
+        """Names of a compound type's members; None where there are none, as NumPy has it."""
+        return tuple(member.name for member in self.fields) or None
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """What else a type of NumPy tells (`str`, `type`, `char`, ...), where NumPy has this one."""
+            if name.startswith("_"):
+                return object.__getattribute__(self, name)
+            try:
+                return getattr(self.dtype, name)
+            except TypeError as error:
+                raise AttributeError(f"a penstock.DType has no .{name}: {error}", name=name, obj=self) from None
+
+    @property
     def host_only(self) -> bool:
         """Elements have no fixed size, so that only host memory holds them, as Python objects."""
         return self.kind == "O" or bool(self.fields) and any(member.dtype.host_only for member in self.fields)

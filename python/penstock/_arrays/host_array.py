@@ -6,6 +6,7 @@ What must stay true: it is NumPy's array and nothing less; what all arrays that 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,3 +26,9 @@ class HostArray(np.ndarray[Any, Any]):
         if name not in (self.dtype.names or ()):
             raise KeyError(f"no field {name!r}; there are {', '.join(self.dtype.names or ()) or 'none'}")
         return self[name]
+
+    def members(self, names: Sequence[str]) -> HostArray:
+        """The same elements with these members alone. KeyError lists the members."""
+        for name in names:
+            self.field(name)
+        return self[list(names)]

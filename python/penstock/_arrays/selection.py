@@ -192,6 +192,8 @@ def _one(part: Any, extent: int, axis: int) -> tuple[int, int, int, bool] | None
         start, stop, step = part.indices(extent)
         count = len(range(start, stop, step))
         return (start if count else 0), count, step, False
+    if isinstance(part, tuple):
+        return None
     if isinstance(part, bool) or type(part).__name__ in ("bool_", "bool"):
         raise TypeError("True and False are not indices here; use integers and slices")
     if getattr(part, "ndim", 0):

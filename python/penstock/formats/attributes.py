@@ -38,10 +38,12 @@ class Attributes(MutableMapping[str, Any]):
         self._written: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
+        if not isinstance(name, str):
+            raise TypeError(f"names of attributes are text, not {name!r}")
         if name in self._written:
             return self._written[name]
         try:
-            if isinstance(name, str) and not name.isascii() and name not in list(self._values):
+            if not name.isascii() and name not in list(self._values):
                 raise KeyError(name)  # HDF5 takes some for damage, others for no name
             return self._values[name]
         except KeyError:

@@ -45,13 +45,28 @@ class DataFile(Group):
 
     def __init__(self, state: FileState) -> None:
         super().__init__(state, "")
-        self.name, self.format = state.name, state.format
+        self.format = state.format
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For another process, which opens the file of that name itself. TypeError where none can."""
         return DataFile, (self._file,)
 
     # -- what is known of the file
+
+    @property
+    def name(self) -> str:
+        """The path of the file."""
+        return self._file.name
+
+    @property
+    def filename(self) -> str:
+        """As name: h5py calls it so."""
+        return self._file.name
+
+    @property
+    def mode(self) -> str:
+        """As h5py has it: "r", or "r+" of a file that is written."""
+        return "r+" if self.writable else "r"
 
     @property
     def writable(self) -> bool:

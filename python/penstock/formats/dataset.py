@@ -6,7 +6,7 @@ than to skip); what the host must decode is said in the evidence.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
@@ -16,12 +16,14 @@ from penstock import _core
 from penstock._arrays.array import Array, product
 from penstock._arrays.as_number import Unread
 from penstock._arrays.dtype import DType
+from penstock._arrays.h5py_words import WordsOfDatasets
 from penstock._arrays.selection import is_list, select
 from penstock._error import Error
 from penstock.formats.attributes import Attributes
 from penstock.formats.model import DatasetInfo, Extent
 from penstock.formats.reading.request import Request, request, user_shape
 from penstock.formats.reading.rows import KnownRows, may_read
+from penstock.formats.reference import split
 from penstock.formats.state import FileState
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ Out = TypeVar("Out")
 _NONE: Mapping[str, Any] = {}
 
 
-class Dataset(Unread):
+class Dataset(WordsOfDatasets, Unread):
     """A dataset of an open DataFile. Keep the file open while reading. Two are equal that are the same dataset of the
     same open file; all other comparison is a TypeError, because its elements were not read."""
 
@@ -116,10 +118,18 @@ class Dataset(Unread):
     def _path(self) -> str:
         return self.name.strip("/")
 
+    def __bool__(self) -> bool:
+        """Whether its file is open, as of h5py's; its elements were not read."""
+        return not self._file.closed
+
     def __len__(self) -> int:
         if not self.ndim:
             raise TypeError("a dataset without dimensions has no length")
         return self.shape[0]
+
+    def __iter__(self) -> Iterator[Array]:
+        """Row after row, each read when it is asked for."""
+        return (self[row] for row in range(len(self)))
 
     def extents(self, selection: Any = ...) -> list[Extent]:
         """Byte ranges of files that reading the selection needs, in file order; encoded chunks as they are stored.
@@ -303,7 +313,8 @@ class Dataset(Unread):
         return self.read(selection).field(name)
 
     def __getitem__(self, selection: Any) -> Array:
-        """Reads the selection. A name gives that member of compound elements."""
+        """Reads the selection. A name gives that member of compound elements, and several a part of them; beside an
+        index it is of the elements that this selects. A Reference to a region gives that."""
         reader = self._reader
         if reader is not None and self._file.context._open is not None:
             found = reader.read(selection)
@@ -312,8 +323,12 @@ class Dataset(Unread):
         small = self._small(selection)
         if small is not None:
             return small
-        if isinstance(selection, str):
-            return self.field(selection)
+        names, selection = split(selection, self.shape)
+        if names:
+            for name in names:
+                self.info.dtype.member(name)
+            found = self[selection]
+            return found.field(names[0]) if len(names) == 1 else found.members(names)
         wanted = self._request(selection, None)
         some = self._some(wanted)
         return self._read(wanted) if some is None else some

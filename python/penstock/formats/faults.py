@@ -24,6 +24,10 @@ _FOREIGN = (
 kUnharmed = "the file has its old datasets and steps"
 
 
+class LinkError(Error, KeyError):
+    """A link leads nowhere: in h5py that is a KeyError, which get() takes for absence."""
+
+
 @contextmanager
 def told(operation: str, file: str, advice: str) -> Iterator[None]:
     """What the system refuses in the block as an Error."""

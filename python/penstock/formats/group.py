@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
+from penstock._arrays.h5py_words import WordsOfGroups
 from penstock._error import Error
 from penstock.formats.attributes import Attributes
 from penstock.formats.dataset import Dataset
@@ -16,7 +17,7 @@ from penstock.formats.like import as_like
 from penstock.formats.loading import Loaded, load_all
 from penstock.formats.model import DatasetInfo
 from penstock.formats.reading.request import Request, request, user_shape
-from penstock.formats.reference import Reference
+from penstock.formats.reference import Reference, as_reference
 from penstock.formats.state import FileState
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _SHOWN = 20  # datasets that repr lists
 Like = TypeVar("Like")
 
 
-class Group(Mapping[str, "Entry"]):
+class Group(WordsOfGroups, Mapping[str, "Entry"]):
     """`group["name"]` is a Dataset, or the Group of all that begins with "name/"."""
 
     _kind = ""  # in place of its prefix, for repr
@@ -42,6 +43,11 @@ class Group(Mapping[str, "Entry"]):
         return Group, (self._file, self._prefix)
 
     @property
+    def name(self) -> str:
+        """As it was asked for, from the file on."""
+        return self._prefix
+
+    @property
     def attrs(self) -> Attributes:
         """Attributes of the group or file, a mapping; of a file open for writing they can be set."""
         return self._file.attributes(self._prefix)
@@ -50,20 +56,15 @@ class Group(Mapping[str, "Entry"]):
         """The dataset or group of that name in this group, or what a Reference leads to in the file. Raises KeyError
         with the names that come closest."""
         if not isinstance(name, str):
-            if isinstance(name, Reference):
-                return self._led_to(name)
+            reference = as_reference(name)
+            if reference is not None:
+                return self._led_to(reference)
             raise TypeError(f"names of datasets are text, not {name!r}")
         whole = self._whole(name)
         if not whole.strip("/") and name:
             return cast("Entry", Group(self._file, ""))
-        try:
-            info = self._file.described(whole)
-        except KeyError:
-            inside = whole.strip("/") + "/"
-            if any(one.lstrip("/").startswith(inside) for one in self._file.names()):
-                return cast("Entry", Group(self._file, whole.strip("/")))
-            raise
-        if info is None:  # a file may have thousands: going through all names for each is quadratic
+        info = self._file.described(whole)
+        if info is None:
             return cast("Entry", Group(self._file, whole.strip("/")))
         return cast("Entry", Dataset(self._file, whole, info))
 
@@ -73,11 +74,14 @@ class Group(Mapping[str, "Entry"]):
         return Group(self._file, "")[reference.name]
 
     def _whole(self, name: str) -> str:
-        return f"{self._prefix}/{name}" if self._prefix else name
+        """A name that begins with a slash is one of the file, where slashes make groups."""
+        if not self._prefix or (name.startswith("/") and self._file.kind.has_groups):
+            return name
+        return f"{self._prefix}/{name}"
 
     def __iter__(self) -> Iterator[str]:
-        start = f"{self._prefix}/" if self._prefix else ""
-        return (name[len(start) :] for name in self._file.names() if name.startswith(start))
+        start = len(f"{self._prefix}/") if self._prefix else 0
+        return (name[start:] for name in self._file.names_in(self._prefix))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -85,10 +89,10 @@ class Group(Mapping[str, "Entry"]):
     def __contains__(self, name: object) -> bool:
         try:
             return isinstance(name, str) and self[name] is not None
-        except KeyError:
-            return False
         except Error:  # it is there, and cannot be read
             return True
+        except KeyError:
+            return False
 
     @overload
     def read_many(
@@ -161,6 +165,10 @@ class Group(Mapping[str, "Entry"]):
         """Names of the groups directly below."""
         return list(dict.fromkeys(name.split("/")[0] for name in self if "/" in name))
 
+    def visititems(self, function: Callable[[str, Dataset], Any]) -> Any:
+        """As visit()."""
+        return self.visit(function)
+
     def visit(self, function: Callable[[str, Dataset], Any]) -> Any:
         """Calls function(name, dataset) for each dataset, until one call returns what is not None: that is returned."""
         for name in self:
@@ -169,11 +177,15 @@ class Group(Mapping[str, "Entry"]):
                 return found
         return None
 
+    def __bool__(self) -> bool:
+        """Whether its file is open, as of h5py's; len() tells whether there are datasets."""
+        return not self._file.closed
+
     def __eq__(self, other: object) -> bool:
-        return self is other
+        return isinstance(other, Group) and self._file is other._file and self._prefix == other._prefix
 
     def __hash__(self) -> int:
-        return id(self)
+        return hash((id(self._file), self._prefix))
 
     def _line(self, name: str) -> str:
         try:

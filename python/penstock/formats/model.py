@@ -211,13 +211,23 @@ class Container(ABC):
         made = self.decode(name, box)
         return lambda: made
 
-    def is_group(self, name: str) -> bool | None:
-        """Whether datasets lie below the name. None: only all the names tell."""
-        return None
+    def names_in(self, group: str) -> Sequence[str]:
+        """Full names of the datasets below a group; "" is the file."""
+        return [name for name in self.names() if name.startswith(f"{group}/")] if group else self.names()
+
+    def is_group(self, name: str) -> bool:
+        """Whether the name, which no dataset has, is that of a group: formats that know better keep empty ones too."""
+        inside = name.strip("/") + "/"
+        return any(one.lstrip("/").startswith(inside) for one in self.names())
 
     def described(self, name: str) -> DatasetInfo | None:
-        """As info(); None of a group that is_group() knows for one."""
-        return None if self.is_group(name) else self.info(name)
+        """As info(); None of a group."""
+        try:
+            return self.info(name)
+        except KeyError:
+            if self.is_group(name):
+                return None
+            raise
 
     def watch(self, name: str) -> Watch | None:
         """What must stay as it is for `table` to say the same of the dataset again. None: only `table` can tell."""

@@ -97,6 +97,7 @@ FORMATS: dict[str, Format] = {
             "simple.safetensors:SafetensorsWriter",
             sees_kind=True,
             is_begin=_is_safetensors,
+            has_groups=False,
         ),
         Format(
             "zarr",

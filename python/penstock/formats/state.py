@@ -116,8 +116,12 @@ class FileState:
         with self._source.metadata() as source:
             return list(source.names())
 
+    def names_in(self, group: str) -> Sequence[str]:
+        with self._source.metadata() as source:
+            return list(source.names_in(group))
+
     def described(self, name: str) -> DatasetInfo | None:
-        """As info(), or None of a group that is known for one without looking through all names."""
+        """As info(), or None of a group."""
         with self._source.metadata() as source:
             if not _can_be(name):
                 raise unknown(self.name, name, source.names())

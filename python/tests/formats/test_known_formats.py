@@ -255,14 +255,30 @@ def test_what_is_no_name_of_a_file_is_refused_alike_by_all_that_take_one(case: s
 
 @pytest.mark.parametrize(
     ("mode", "words"),
-    [("r", r"open\('x.h5'\) reads"), ("r+", "write=True"), ("a", "write=True.*create"), ("w", "create"), (3, "create")],
+    [
+        ("rb", r"open\('x.h5'\) reads"),
+        ("r+", "write=True"),
+        ("a", "write=True.*create"),
+        ("w", "create"),
+        (3, "create"),
+    ],
 )
 def test_a_mode_is_refused_with_what_to_write_in_its_place(mode: Any, words: str) -> None:
     for open_it in (lambda: ps.open("x.h5", mode), lambda: ps.open("x.h5", mode=mode)):
-        with pytest.raises(TypeError, match=f"takes no mode, here {re.escape(repr(mode))}: .*{words}"):
+        with pytest.raises(TypeError, match=f"takes no mode but 'r', .*here {re.escape(repr(mode))}: .*{words}"):
             open_it()
     with pytest.raises(TypeError, match="create\\(\\) takes no mode.*always makes a new file"):
         ps.create("x.h5", mode)
+
+
+def test_the_mode_r_reads_as_none_does(tmp_path: Path) -> None:
+    name = tmp_path / "x.h5"
+    ps.save(name, {"T": np.arange(3)}, "host")
+    for options in ({"mode": "r"}, {}):
+        with ps.open(name, "r", device="host") if not options else ps.open(name, device="host", **options) as file:
+            assert file.mode == "r" and not file.writable and file["T"][1].item() == 1
+    with pytest.raises(TypeError, match="here 'r': "):
+        ps.open(name, "r", write=True, device="host")
 
 
 @pytest.mark.parametrize("name", ["x.mat", "x.bin"])

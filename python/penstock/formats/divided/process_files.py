@@ -129,7 +129,7 @@ class ProcessFiles(Container):
         """Those of the file that all have alike; a group has those of the first file."""
         return self._files[0].container.attributes(group) if group.strip("/") else self._attributes
 
-    def is_group(self, name: str) -> bool | None:
+    def is_group(self, name: str) -> bool:
         return self._files[0].container.is_group(name)
 
     def watch(self, name: str) -> Watch | None:

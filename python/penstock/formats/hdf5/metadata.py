@@ -32,12 +32,11 @@ from penstock.formats.hdf5.attributes import StoredAttributes
 from penstock.formats.hdf5.index import ChunkIndex, Filters, all_encoded, read_index
 from penstock.formats.hdf5.library import Misplaced, begins_the_file, place_of, user_block_of
 from penstock.formats.hdf5.open import (
-    dataset_at,
     explained,
     home_of,
-    lists_datasets,
     name_bytes,
     names_of,
+    object_at,
     open_dataset,
 )
 from penstock.formats.hdf5.stored import Stored, describe
@@ -97,25 +96,34 @@ class Metadata(Container):
         with explained(self.name, names_exist=True):
             return tuple(names_of(file))
 
-    def is_group(self, name: str) -> bool | None:
-        """True: some of the names lie in it. None: they must be looked through to know."""
-        if type(self).names is not Metadata.names:  # it hides some
-            return None
+    def names_in(self, group: str) -> Sequence[str]:
+        """Groups that have several names, and those that soft and external links lead to, are looked through when they
+        are asked for."""
+        listed = super().names_in(group)
+        if listed or not group or self._hides_names:
+            return listed
+        file = self._current()
+        with explained(self.name, names_exist=True):
+            return [f"{group}/{name}" for name in names_of(file, group)]
+
+    def is_group(self, name: str) -> bool:
         return self._leads_to_group(self._current(), name.strip("/"))
 
-    def _leads_to_group(self, file: h5f.FileID, path: str) -> bool | None:
-        if path in self._stored:
-            return None
-        dataset = dataset_at(file, path)
-        if dataset is not None:  # it is most often described next
-            self._opened = {path: dataset}
-            return None
-        with explained(self.name, names_exist=True):
-            return lists_datasets(file, path) or None
+    @property
+    def _hides_names(self) -> bool:
+        return type(self).names is not Metadata.names
+
+    def _leads_to_group(self, file: h5f.FileID, path: str) -> bool:
+        found = None if path in self._stored else object_at(file, path)
+        if isinstance(found, h5d.DatasetID):  # it is most often described next
+            self._opened = {path: found}
+        if isinstance(found, h5g.GroupID):
+            self._need_own(found, path)
+        return isinstance(found, h5g.GroupID)
 
     def described(self, name: str) -> DatasetInfo | None:
         """Whether the file has changed is asked once for both questions."""
-        if type(self).names is not Metadata.names:
+        if self._hides_names:
             return super().described(name)
         file, path = self._current(), name.strip("/")
         return None if self._leads_to_group(file, path) else self._stored_in(file, path).info

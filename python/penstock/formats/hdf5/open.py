@@ -18,7 +18,7 @@ import h5py
 from h5py import h5, h5d, h5f, h5g, h5i, h5l, h5o, h5p
 
 from penstock._error import Error
-from penstock.formats.faults import unknown, unsupported
+from penstock.formats.faults import LinkError, unknown
 from penstock.formats.hdf5.faults import busy, fault_of
 
 _OBJECTS = h5f.OBJ_DATASET | h5f.OBJ_GROUP | h5f.OBJ_DATATYPE | h5f.OBJ_ATTR | h5f.OBJ_LOCAL
@@ -155,19 +155,23 @@ def _explain_absence(file: h5f.FileID, file_name: str, name: str, error: KeyErro
     if kind == h5l.TYPE_EXTERNAL:
         other, path = (name_text(part) for part in target)
         cause = f"it is a link to {path!r} in file {other!r}, which cannot be opened"
-        raise unsupported(file_name, cause, "put that file where the link says", name)
+        raise _leads_nowhere(file_name, cause, "put that file where the link says", name)
     if kind == h5l.TYPE_SOFT:
         cause = f"it is a link to {name_text(target)!r}, which does not exist"
-        raise unsupported(file_name, cause, "the program that wrote the file left it so", name)
+        raise _leads_nowhere(file_name, cause, "the program that wrote the file left it so", name)
 
 
-def dataset_at(file: h5f.FileID, name: str) -> h5d.DatasetID | None:
-    """The dataset of that name; None where it is none, or cannot be opened."""
+def _leads_nowhere(file: str, cause: str, advice: str, name: str) -> LinkError:
+    return LinkError(code="unsupported", operation=f"use dataset {name!r} of", file=file, cause=cause, advice=advice)
+
+
+def object_at(file: h5f.FileID, name: str) -> h5d.DatasetID | h5g.GroupID | None:
+    """The dataset or group of that name, links followed; None where it is neither, or cannot be opened."""
     try:
         found = h5o.open(file, name_bytes(name))
     except (KeyError, OSError, RuntimeError, ValueError):
         return None
-    return found if isinstance(found, h5d.DatasetID) else None
+    return found if isinstance(found, (h5d.DatasetID, h5g.GroupID)) else None
 
 
 def has(file: h5f.FileID, path: str) -> bool:
@@ -183,10 +187,10 @@ def home_of(dataset: h5d.DatasetID) -> str:
     return os.fsdecode(h5f.get_name(dataset))
 
 
-def names_of(file: h5f.FileID) -> list[str]:
-    """All datasets of the file, each group visited once; external links are not followed. What is broken is listed as a
-    dataset: asking for it tells why it cannot be read."""
-    root = h5g.open(file, b"/")
+def names_of(file: h5f.FileID, group: str = "/") -> list[str]:
+    """All datasets below a group, each group visited once; external links are not followed. What is broken is listed as
+    a dataset: asking for it tells why it cannot be read."""
+    root = h5g.open(file, name_bytes(group))
     number = h5o.get_info(root).fileno
     seen, found = {h5o.get_info(root).addr}, []
     waiting: list[tuple[str, h5g.GroupID]] = [("", root)]
@@ -207,24 +211,6 @@ def names_of(file: h5f.FileID) -> list[str]:
                 found.append(full)
         waiting += reversed(inner)
     return found + [one for one in soft if _is_dataset(root, one, number)]
-
-
-def lists_datasets(file: h5f.FileID, path: str) -> bool:
-    """Whether names_of has a dataset that lies in this group itself, found without visiting any other. False also where
-    that takes visiting them: of groups with several names, of soft and external links on the way."""
-    group = h5g.open(file, b"/")
-    for part in path.split("/"):
-        name = name_bytes(part)
-        try:
-            is_hard = part not in ("", ".", "..") and group.links.get_info(name).type == h5l.TYPE_HARD
-            about = h5o.get_info(group, name) if is_hard else None
-        except (KeyError, OSError, RuntimeError, ValueError):
-            return False
-        if about is None or about.type != h5o.TYPE_GROUP or about.rc != 1:
-            return False
-        group = h5g.open(group, name)
-    links = (name for name, link, _ in _links(group) if link == h5l.TYPE_HARD)
-    return any(_kind_of(group, name) == h5o.TYPE_DATASET for name in links)
 
 
 def _kind_of(group: h5g.GroupID, name: bytes) -> int:

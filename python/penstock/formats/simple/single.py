@@ -163,9 +163,6 @@ class FromHeader(ContiguousFile):
     def names(self) -> Sequence[str]:
         return tuple(self._placed)
 
-    def described(self, name: str) -> DatasetInfo:
-        return self._find(name)[0]
-
     def _find(self, name: str) -> tuple[DatasetInfo, int]:
         known = self.datasets.get(name)
         if known is None:

@@ -141,6 +141,13 @@ class Nodes:
             return "array"
         return "group" if (folder / _GROUP_V2).is_file() else None
 
+    def is_group(self, name: str) -> bool:
+        """Whether a group has the name, also one without arrays."""
+        try:
+            return self.kind(self.plain(name)) == "group"
+        except KeyError:
+            return False
+
     def _is_link(self, name: str) -> bool:
         path = self.root
         for part in name.split("/") if name else ():

@@ -136,6 +136,9 @@ class Zarr(Container):
 
         return decode
 
+    def is_group(self, name: str) -> bool:
+        return self.nodes.is_group(name)
+
     def attributes(self, group: str = "") -> Mapping[str, Any]:
         return self.nodes.attributes(self.nodes.plain(group))
 

@@ -37,6 +37,9 @@ class WriterReading(Container):
     def values(self, name: str, box: Box) -> np.ndarray:
         return self._chunks().values(name, box)
 
+    def is_group(self, name: str) -> bool:
+        return self._chunks().is_group(name) or super().is_group(name)
+
     def attributes(self, group: str = "") -> Mapping[str, Any]:
         return self._writer.attributes(group)
 
