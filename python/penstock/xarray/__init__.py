@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 try:
-    from xarray import Dataset as XarrayDataset, Variable, conventions
+    from xarray import Dataset as XarrayDataset, DataTree, Variable, conventions
     from xarray.backends import BackendEntrypoint
     from xarray.coding import strings
     from xarray.core.indexing import LazilyIndexedArray
@@ -26,6 +26,8 @@ except ModuleNotFoundError as absent:
     raise ModuleNotFoundError("penstock.xarray needs xarray: pip install xarray", name="xarray") from None
 
 from penstock._error import Error
+from penstock._files.file_name import file_name
+from penstock.formats.datafile import DataFile
 from penstock.formats.dataset import Dataset
 from penstock.formats.loading import UnreadableWarning
 from penstock.formats.reference import Reference
@@ -73,10 +75,8 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
             context, format: as of penstock.open.
             others: as of xarray.open_dataset.
         """
-        if not isinstance(filename_or_obj, str | os.PathLike):
-            raise TypeError(f"engine 'penstock' opens local files by name, not a {type(filename_or_obj).__name__}")
         options = {"device": device, "context": context, "format": format}
-        file = SharedFile(os.fspath(filename_or_obj), {key: value for key, value in options.items() if value})
+        file = SharedFile(_name(filename_or_obj), {key: value for key, value in options.items() if value})
         try:
             plain = _Group(file, group.strip("/"), drop_variables)
             variables, attributes, names = conventions.decode_cf_variables(
@@ -98,9 +98,63 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
         dataset.set_close(file.close)
         return dataset
 
+    supports_groups = True
+
+    def open_groups_as_dict(
+        self, filename_or_obj: Any, *, group: str | None = None, **options: Any
+    ) -> dict[str, XarrayDataset]:
+        """The groups from `group` on that have variables, or have such groups below: Datasets by "/", "/a", "/a/b", as
+        they lie below it. Options: as of open_dataset()."""
+        own = {key: options[key] for key in ("device", "context", "format") if options.get(key)}
+        file, top = SharedFile(_name(filename_or_obj), {"device": "host"} | own), (group or "").strip("/")
+        try:
+            paths = _groups(file.get(), top)
+        finally:
+            file.close()
+        found: dict[str, XarrayDataset] = {}
+        try:
+            for path in paths:
+                found[f"/{path}"] = self.open_dataset(
+                    filename_or_obj, group=f"{top}/{path}" if top else path, **options
+                )
+        except BaseException:
+            for one in found.values():
+                one.close()
+            raise
+        return found
+
+    def open_datatree(self, filename_or_obj: Any, **options: Any) -> DataTree:
+        """The same groups as a tree. Options: as of open_dataset()."""
+        groups = self.open_groups_as_dict(filename_or_obj, **options)
+        try:
+            tree = DataTree.from_dict(groups)
+        except BaseException:
+            for one in groups.values():
+                one.close()
+            raise
+        for path, one in groups.items():
+            tree[path].set_close(one.close)
+        return tree
+
     def guess_can_open(self, filename_or_obj: Any) -> bool:
         """Never: which engine opens a netCDF file by default is not ours to change."""
         return False
+
+
+def _name(given: Any) -> str:
+    """TypeError of what is no name, Error of a URL."""
+    if not isinstance(given, str | os.PathLike):
+        raise TypeError(f"engine 'penstock' opens local files by name, not a {type(given).__name__}")
+    return file_name(given, "open")
+
+
+def _groups(file: DataFile, top: str) -> list[str]:
+    """Paths below `top` of groups in which variables lie, also those of groups between; "" is `top` itself."""
+    found = {"": None}
+    for name in file if not top else file[top]:
+        parts = name.strip("/").split("/")[:-1] if FORMATS[file.format].has_groups else []
+        found |= {"/".join(parts[:count]): None for count in range(1, len(parts) + 1)}
+    return sorted(found, key=lambda path: path.split("/"))
 
 
 class _Group:
@@ -179,7 +233,7 @@ class _Group:
         dtype = np.dtype(f"S{dtype.itemsize}") if is_text else dtype
         told = str if dataset.dtype.name == "text" else dtype  # by which xarray knows text
         encoding: dict[str, Any] = {"source": self._file.name, "original_shape": dataset.shape, "dtype": told}
-        if dataset.chunks is not None:
+        if dataset.chunks is not None and dataset.info.layout in ("chunked", "sharded"):
             encoding |= {"chunksizes": dataset.chunks, "preferred_chunks": dict(zip(dims, dataset.chunks, strict=True))}
         is_index = dims == (dataset.name.rpartition("/")[2],)
         decode: Any = None

@@ -147,6 +147,44 @@ def test_groups_and_dropped_variables(tmp_path: Path) -> None:
         xarray.open_dataset(tmp_path / "x.zarr", engine=PenstockBackendEntrypoint, group="other")
 
 
+@pytest.mark.parametrize(("kind", "options"), [("nc", {}), ("zarr", {"zarr_format": 3}), ("zarr", {"zarr_format": 2})])
+def test_trees_of_groups_are_xarrays(tmp_path: Path, kind: str, options: dict[str, Any]) -> None:
+    path = tmp_path / f"x.{kind}"
+    values = {"/": numbers("x", 3), "/a": numbers("p", 2), "/a/b/c": numbers("p", 2), "/d": numbers("q", 4)}
+    tree = xarray.DataTree.from_dict(values | {"/a/b": xarray.Dataset(attrs={"note": "between"})})
+    tree.to_netcdf(path) if kind == "nc" else tree.to_zarr(path, **options)
+    engine, more = ("netcdf4", {}) if kind == "nc" else ("zarr", {"consolidated": False})
+    for group in (None, "a", "/a/b"):
+        ours = xarray.open_groups(path, engine=PenstockBackendEntrypoint, group=group)
+        theirs = xarray.open_groups(path, engine=engine, group=group, **more)
+        assert ours.keys() == {f"/{name.strip('./')}" for name in theirs}
+        for name, one in theirs.items():
+            xarray.testing.assert_identical(ours[f"/{name.strip('./')}"].load(), one.load())
+    with xarray.open_datatree(path, engine=PenstockBackendEntrypoint) as ours:
+        xarray.testing.assert_identical(ours.load(), tree)
+        assert float(ours["a/b/c/v"].sum()) == 1
+
+
+def numbers(dim: str, count: int) -> xarray.Dataset:
+    return xarray.Dataset(
+        {"v": (dim, np.arange(count, dtype="f8"))}, {dim: np.arange(count) * 2}, {"count": str(count)}
+    )
+
+
+def test_records_of_classic_netcdf_are_no_chunks(tmp_path: Path) -> None:
+    path = tmp_path / "x.nc"
+    made = xarray.Dataset({"T": (("time", "x"), np.zeros((4, 5)))})
+    made.to_netcdf(path, format="NETCDF3_64BIT", engine="scipy", unlimited_dims=["time"])
+    with xarray.open_dataset(path, engine=PenstockBackendEntrypoint) as data:
+        assert not {"chunksizes", "preferred_chunks"} & data["T"].encoding.keys()
+
+
+def test_an_address_is_no_name(tmp_path: Path) -> None:
+    for use in (xarray.open_dataset, xarray.open_datatree, xarray.open_groups):
+        with pytest.raises(penstock.Error, match=r"open https://a.b/x.nc: it is a URL \(https\), Penstock takes names"):
+            use("https://a.b/x.nc", engine=PenstockBackendEntrypoint)
+
+
 def test_text_of_classic_netcdf(tmp_path: Path) -> None:
     pytest.importorskip("scipy")
     data = xarray.Dataset({"name": (("s", "n"), np.array([list("abc"), list("de ")], "S1")), "tag": ("s", ["xy", "z"])})
