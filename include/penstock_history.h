@@ -7,7 +7,8 @@
  * variable. The steps before it stay readable, and so they do when the process ends at any moment.
  *
  * Several processes write one file with a history each: process and processes in the options number them, and each
- * variable has the box of its process in global_shape. Process 0 begins first, and makes the file. A step is published
+ * variable has the box of its process in global_shape. Process 0 begins first, and makes the file; before that, those
+ * that write a Zarr store agree on their cuts. A step is published
  * when each process has written its part: they agree on the smallest steps_written, and all publish so many.
  * penstock_mpi.h does this with MPI.
  *
@@ -41,7 +42,7 @@ typedef struct penstock_history_options {
     uint32_t process;        /* the number of this process among those that write the file */
     uint32_t processes;      /* 0: one */
     /* "gzip", also called "deflate", "zstd" or "lz4", in "netcdf4", "hdf5" and "zarr"; null: "none". The thread of the
-     * history compresses, on the cores of the host. */
+     * history compresses, on the cores of the host. Of several processes in "zarr" alone. */
     const char* compression;
     uint32_t compression_level; /* gzip 1 to 9, zstd 1 to 22; 0: 4 and 3 */
     int32_t no_shuffle;         /* bytes of an element stay together */
@@ -135,6 +136,11 @@ int penstock_history_set_attribute(penstock_history* history, const char* variab
 int penstock_history_begin(penstock_history* history, penstock_error* error);
 /* The same number in all processes that make the same file. */
 int penstock_history_digest(const penstock_history* history, uint64_t* digest, penstock_error* error);
+/* For several processes and a Zarr store, where each writes files of its own: numbers of whose multiples each box of
+ * this process begins and ends, one for each dimension of each variable with global_shape; 0: any. Before begin they
+ * become the greatest common divisors of those of all processes, and digest then refuses boxes that do not go together.
+ * They are the history's until the next definition. count is 0 of other formats, and of one process. */
+int penstock_history_cuts(penstock_history* history, uint64_t** cuts, uint64_t* count, penstock_error* error);
 /* Fields that are put from now on are made on this stream, a cudaStream_t: its work comes first. A put then does not
  * wait for the device: later work of the stream waits until the field is packed, and may change the field. Null, as at
  * first: the default stream, and a put waits. */

@@ -26,7 +26,8 @@
  * take the older one.
  *
  * Functions named penstock_mpi_ are collective: all ranks of comm call them, and all get the same code. Where one rank
- * fails, the others have its message. Plain MPI-1 calls from the calling thread: MPI_THREAD_MULTIPLE is not needed. A
+ * fails, the others have its message. A put is of one rank: where it fails, end the step all the same, and all are
+ * told; or end all ranks by MPI_Abort. Plain MPI-1 calls from the calling thread: MPI_THREAD_MULTIPLE is not needed. A
  * step is published when every rank has written its part, at the latest by close. Ranks may have empty boxes, and no
  * particles.
  */
@@ -87,7 +88,35 @@ static inline int penstock_mpi_same(uint64_t digest, MPI_Comm comm, penstock_err
     return PENSTOCK_INVALID_ARGUMENT;
 }
 
-/* Rank 0 makes the file, and the others open it. Refuses definitions that are not the same on all ranks. */
+/* Not for programs. An operation of MPI: the greatest common divisors. */
+static inline void penstock_mpi_divisor(void* in, void* inout, int* count, MPI_Datatype* type) {
+    const uint64_t* one = (const uint64_t*)in;
+    uint64_t* common = (uint64_t*)inout;
+    (void)type;
+    for (int i = 0; i < *count; ++i) {
+        for (uint64_t left = one[i]; left != 0;) {
+            const uint64_t rest = common[i] % left;
+            common[i] = left;
+            left = rest;
+        }
+    }
+}
+
+/* Not for programs. The ranks of a store agree on its blocks, and that their boxes are made of them. */
+static inline int penstock_mpi_history_cut(penstock_history* history, MPI_Comm comm, penstock_error* error) {
+    uint64_t *cuts = NULL, count = 0, digest = 0;
+    MPI_Op divisor = MPI_OP_NULL;
+    int code = penstock_mpi_agreed(penstock_history_cuts(history, &cuts, &count, error), comm, error);
+    if (code != PENSTOCK_OK || count == 0) return code;
+    MPI_Op_create(penstock_mpi_divisor, 1, &divisor);
+    MPI_Allreduce(MPI_IN_PLACE, cuts, (int)count, MPI_UINT64_T, divisor, comm);
+    MPI_Op_free(&divisor);
+    code = penstock_mpi_agreed(penstock_history_digest(history, &digest, error), comm, error);
+    return code != PENSTOCK_OK ? code : penstock_mpi_same(digest, comm, error);
+}
+
+/* Rank 0 makes the file, and the others open it. Refuses definitions that are not the same on all ranks, and boxes of
+ * which a store cannot be made. */
 static inline int penstock_mpi_history_begin(penstock_history* history, MPI_Comm comm, penstock_error* error) {
     penstock_error own = PENSTOCK_ERROR_INIT;
     uint64_t digest = 0;
@@ -95,6 +124,7 @@ static inline int penstock_mpi_history_begin(penstock_history* history, MPI_Comm
     if (error == NULL) error = &own;
     int code = penstock_mpi_agreed(penstock_history_digest(history, &digest, error), comm, error);
     if (code == PENSTOCK_OK) code = penstock_mpi_same(digest, comm, error);
+    if (code == PENSTOCK_OK) code = penstock_mpi_history_cut(history, comm, error);
     if (code != PENSTOCK_OK) return code;
     MPI_Comm_rank(comm, &rank);
     code = penstock_mpi_agreed(rank == 0 ? penstock_history_begin(history, error) : PENSTOCK_OK, comm, error);

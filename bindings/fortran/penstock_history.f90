@@ -91,6 +91,13 @@ module penstock_history
       integer(c_int64_t), intent(out) :: digest
       type(penstock_error), intent(inout), optional :: error
     end function
+    integer(c_int) function penstock_history_cuts(history, cuts, count, error) bind(c)
+      import
+      type(c_ptr), value :: history
+      type(c_ptr), intent(out) :: cuts
+      integer(c_int64_t), intent(out) :: count
+      type(penstock_error), intent(inout), optional :: error
+    end function
     integer(c_int) function penstock_history_publish(history, steps, error) bind(c)
       import
       type(c_ptr), value :: history

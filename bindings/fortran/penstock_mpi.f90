@@ -5,7 +5,7 @@ module penstock_mpi
   use penstock_history
   use mpi_f08
   implicit none
-  private :: publish_common, tell
+  private :: publish_common, cut_common, divisor, tell
 
 contains
 
@@ -34,7 +34,8 @@ contains
     code = penstock_local_device(int(rank, c_int32_t), name, error)
   end function
 
-  ! Rank 0 makes the file, and the others open it. Refuses definitions that are not the same on all ranks.
+  ! Rank 0 makes the file, and the others open it. Refuses definitions that are not the same on all ranks, and boxes of
+  ! which a store cannot be made.
   integer(c_int) function penstock_mpi_history_begin(history, comm, error) result(code)
     type(c_ptr), intent(in) :: history
     type(MPI_Comm), intent(in) :: comm
@@ -44,6 +45,7 @@ contains
     digest = 0
     code = penstock_mpi_agreed(penstock_history_digest(history, digest, error), comm, error)
     if (code == penstock_ok) code = penstock_mpi_same(digest, comm, error)
+    if (code == penstock_ok) code = cut_common(history, comm, error)
     if (code /= penstock_ok) return
     call MPI_Comm_rank(comm, rank)
     code = penstock_ok
@@ -77,6 +79,46 @@ contains
     end if
     code = penstock_mpi_agreed(penstock_history_close(history, error), comm, error)
   end function
+
+  ! The ranks of a store agree on its blocks, and that their boxes are made of them.
+  integer(c_int) function cut_common(history, comm, error) result(code)
+    type(c_ptr), intent(in) :: history
+    type(MPI_Comm), intent(in) :: comm
+    type(penstock_error), intent(inout) :: error
+    integer(c_int64_t), pointer :: cuts(:)
+    integer(c_int64_t) :: count, digest
+    type(c_ptr) :: first
+    type(MPI_Op) :: common
+    code = penstock_mpi_agreed(penstock_history_cuts(history, first, count, error), comm, error)
+    if (code /= penstock_ok .or. count == 0) return
+    call c_f_pointer(first, cuts, [count])
+    call MPI_Op_create(divisor, .true., common)
+    call MPI_Allreduce(MPI_IN_PLACE, cuts, int(count), MPI_INTEGER8, common, comm)
+    call MPI_Op_free(common)
+    code = penstock_mpi_agreed(penstock_history_digest(history, digest, error), comm, error)
+    if (code == penstock_ok) code = penstock_mpi_same(digest, comm, error)
+  end function
+
+  ! An operation of MPI: the greatest common divisors.
+  subroutine divisor(in, inout, count, kind)
+    type(c_ptr), value :: in, inout
+    integer :: count
+    type(MPI_Datatype) :: kind
+    integer(c_int64_t), pointer :: one(:), common(:)
+    integer(c_int64_t) :: left, rest
+    integer :: i
+    if (kind%MPI_VAL /= MPI_INTEGER8%MPI_VAL) return
+    call c_f_pointer(in, one, [count])
+    call c_f_pointer(inout, common, [count])
+    do i = 1, count
+      left = one(i)
+      do while (left /= 0)
+        rest = mod(common(i), left)
+        common(i) = left
+        left = rest
+      end do
+    end do
+  end subroutine
 
   ! Publishes what every rank has written. A history of one rank does it by itself.
   integer(c_int) function publish_common(history, comm, error) result(code)

@@ -2,8 +2,10 @@
  *
  *     mpicc $(penstock config --cflags) mpi_history.c $(penstock config --libs) -o mpi_history
  *     mpirun -n 4 ./mpi_history mpi_history.nc
+ *     mpirun -n 4 ./mpi_history run.zarr zarr zstd
  *
- * The rows are shared out as evenly as they go; with more ranks than rows some ranks have none.
+ * Ranks have equal numbers of rows, and the last ones have what is left, or none. A Zarr store takes them so: each rank
+ * compresses its rows, and writes them to files of its own.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,8 +43,13 @@ int main(int count, char** arguments) {
 
     penstock_history_options options = penstock_mpi_history_options(MPI_COMM_WORLD);
     options.memory = PENSTOCK_SYSTEM; /* the field of this example is of the host */
+    if (count > 2) options.format = arguments[2];
+    if (count > 3) options.compression = arguments[3];
+    options.encode_threads = 1; /* as it is, each rank takes all cores */
     need(penstock_history_open(context, count > 1 ? arguments[1] : "mpi_history.nc", &options, &history, &error));
-    const uint64_t first = (uint64_t)(NY * rank / ranks), end = (uint64_t)(NY * (rank + 1) / ranks);
+    const int most = (NY + ranks - 1) / ranks, before = rank * most;
+    const uint64_t first = (uint64_t)(before < NY ? before : NY);
+    const uint64_t end = (uint64_t)(before + most < NY ? before + most : NY);
     const uint64_t shape[] = {end - first, NX}, start[] = {first, 0};
     variable.name = "T";
     variable.dtype = "float32";

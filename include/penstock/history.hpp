@@ -17,7 +17,8 @@
 //
 // Several processes, of MPI or others, write one file with a History each: each has its number among them, and its box
 // of the fields. Number 0 begins first, and makes the file. A step is published when each process has written its part:
-// they agree on the smallest `steps_written` of their facts, and all publish so many.
+// they agree on the smallest `steps_written` of their facts, and all publish so many. Before they begin a Zarr store,
+// where each process writes files of its own, they agree on cuts().
 #pragma once
 
 #include <cstddef>
@@ -46,8 +47,8 @@ struct HistoryAttribute {
     std::vector<double> numbers{};  // one or more
 };
 
-// How the data of a step become smaller, in files of netCDF-4 and HDF5. The thread of the history compresses, on the
-// cores of the host, and the model does not wait for it.
+// How the data of a step become smaller, in netCDF-4, HDF5 and Zarr; of several processes in Zarr alone. The thread of
+// the history compresses, on the cores of the host, and the model does not wait for it.
 struct HistoryCompression {
     std::string name = "none";  // "gzip", also called "deflate", which all readers know; "zstd" and "lz4" take a plugin
     std::uint32_t level = 0;    // gzip 1 to 9, zstd 1 to 22; 0: 4 and 3
@@ -87,8 +88,8 @@ struct HistoryConstant {
 };
 
 struct HistoryOptions {
-    // "cdf5" or "cdf2": classic netCDF; "netcdf4"; "hdf5": the same without netCDF's attributes. Folders, of one
-    // process: "zarr", a store of version 3; "raw", a file of plain elements for each variable, and an index.
+    // "cdf5" or "cdf2": classic netCDF; "netcdf4"; "hdf5": the same without netCDF's attributes. Folders: "zarr", a
+    // store of version 3; "raw", of one process, a file of plain elements for each variable, and an index.
     std::string format = "cdf5";
     std::uint32_t slots = 2;    // 1 to 64
     std::uint32_t process = 0;  // the number of this process among those that write the file
@@ -137,6 +138,11 @@ class History {
     void begin();
     // The same in all processes that make the same file: a sum of its header and its constants.
     std::uint64_t digest() const;
+    // Of several processes that write a store: numbers of whose multiples each box of this process begins and ends, one
+    // for each dimension of each variable with global_shape; 0: any. They become what the caller makes of them, until
+    // the next definition: the greatest common divisors of those of all processes, before begin(). digest() then
+    // throws Error{invalid_argument} where boxes do not go together. Empty of other formats, and of one process.
+    std::span<std::uint64_t> cuts();
     // Fields that are put from now on are made on this stream, a cudaStream_t as a number: its work comes first. put()
     // then does not wait for the device. Later work of the stream waits until the field is packed: it may change the
     // field, and other streams and the host may when it is done. 0, as at first: the default stream, and put() waits.

@@ -193,10 +193,10 @@ TEST_P(FaultyCompression, leaves_the_steps_before_it_and_names_the_step_and_the_
     const auto file = history::make_target(context_, {.name = name_, .format = "hdf5"}, layout.schema);
     std::vector<history::HistorySlot> slots;
     slots.push_back({field(std::vector<float>(100, 3.0F)), nullptr, true});
-    const history::PlainField plain{1, 0};
-    history::WriterPlan plan{context_, {{"T", 1, 0, true, {}}}, {}};
+    const history::PlainField plain{.variable = 1, .place = 1};
+    history::WriterPlan plan{context_, {{"T", 1, 0, {}}}, {}};
     plan.encoder = std::make_unique<FaultyEncoder>(context_, layout.schema, std::span(&plain, 1),
-                                                   history::StepEncoderOptions{.slot_bytes = 400});
+                                                   history::StepEncoderOptions{.slot_bytes = 400, .places = 2});
     history::StepWriter writer(std::move(plan));
     writer.begin(*file, slots);
     for (int step = 0; step < 3; ++step) {

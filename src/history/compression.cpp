@@ -55,10 +55,10 @@ std::vector<data::Filter> filters_of(const std::string& what, const HistoryCompr
         refuse_compression(what, "the format " + formats::shown(options.format) + " stores no compressed data",
                            "use the format netcdf4, hdf5 or zarr");
     }
-    if (options.processes > 1) {
+    if (options.processes > 1 && !is_zarr) {
         refuse_compression(what, "several processes write the file, and none knows where the data of another end",
-                           "give each process a file of its own, as history.pe000000.nc, which open as one; or "
-                           "compress nothing");
+                           "use the format zarr; or give each process a file of its own, as history.pe000000.nc, "
+                           "which open as one; or compress nothing");
     }
     std::vector<data::Filter> filters;
     if (compression.shuffle && item_bytes > 1) filters.push_back({"shuffle", {item_bytes}});
@@ -82,26 +82,46 @@ std::vector<std::uint64_t> usual_chunk(std::span<const std::uint64_t> shape, std
     return chunk;
 }
 
+namespace {
+
+// As the caller gave them, in the order of the file.
+std::vector<std::uint64_t> given_chunk(const std::string& what, const HistoryVariable& given, const VariableBox& box,
+                                       std::span<const std::uint64_t> block) {
+    if (given.chunk_shape.size() != box.order.size()) {
+        const std::string lengths = std::to_string(given.chunk_shape.size()) + " lengths of chunks";
+        refuse_compression(what, "it has " + std::to_string(box.order.size()) + " dimensions and " + lengths,
+                           "give one for each dimension");
+    }
+    std::vector<std::uint64_t> chunk;
+    for (std::size_t axis = 0; axis < box.order.size(); ++axis) {
+        const std::uint64_t length = given.chunk_shape[box.order[axis]];
+        chunk.push_back(length);
+        if (length == 0 || block[axis] == box.whole[axis] || block[axis] % length == 0) continue;
+        const std::string along = std::to_string(block[axis]) + " along " + formats::shown(box.names[axis]);
+        refuse_compression(what,
+                           "boxes of all processes begin and end at multiples of " + along + ", and chunks of " +
+                               std::to_string(length) + " do not",
+                           "give chunks that divide it, or no chunk_shape");
+    }
+    return chunk;
+}
+
+}  // namespace
+
 void add_compression(formats::NewVariable& made, const HistoryVariable& given, const HistoryOptions& options,
-                     std::span<const std::size_t> order) {
+                     const VariableBox& box) {
     const std::string what = "variable " + formats::shown(given.name);
+    const std::vector<std::uint64_t>& block = made.block.empty() ? box.whole : made.block;
     made.filters = filters_of(what, given.compression.value_or(options.compression), options, made.type.item_bytes);
     if (given.shape.empty()) made.filters.clear();  // one element of a step becomes no smaller
-    if (!made.filters.empty() && !given.global_shape.empty()) {
+    if (!made.filters.empty() && !given.global_shape.empty() && options.processes == 1) {
         refuse_compression(what, "this process has a part of its elements, and chunks are made of all",
                            "give all of global_shape, or compress nothing");
     }
     if (!given.chunk_shape.empty()) {
-        if (given.chunk_shape.size() != order.size()) {
-            const std::string lengths = std::to_string(given.chunk_shape.size()) + " lengths of chunks";
-            refuse_compression(what, "it has " + std::to_string(order.size()) + " dimensions and " + lengths,
-                               "give one for each dimension");
-        }
-        for (const std::size_t axis : order) made.chunk.push_back(given.chunk_shape[axis]);
+        made.chunk = given_chunk(what, given, box, block);
     } else if (!made.filters.empty()) {
-        std::vector<std::uint64_t> shape;
-        for (const std::size_t axis : order) shape.push_back(given.shape[axis]);
-        made.chunk = usual_chunk(shape, made.type.item_bytes);
+        made.chunk = chunk_within(usual_chunk(block, made.type.item_bytes), block, box.whole);
     }
 }
 

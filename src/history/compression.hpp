@@ -11,6 +11,7 @@
 
 #include "data/decode/pipeline.hpp"
 #include "formats/create/schema.hpp"
+#include "history/parts.hpp"
 #include "penstock/history.hpp"
 
 namespace penstock::history {
@@ -24,8 +25,8 @@ std::vector<data::Filter> filters_of(const std::string& what, const HistoryCompr
 // decodes little else, and several cores have work.
 std::vector<std::uint64_t> usual_chunk(std::span<const std::uint64_t> shape, std::uint64_t item_bytes);
 
-// Gives the variable of the file its filters and its chunks. `order`: the axis in memory of each axis in the file.
+// Gives the variable of the file its filters and its chunks, which are whole in its blocks.
 void add_compression(formats::NewVariable& made, const HistoryVariable& given, const HistoryOptions& options,
-                     std::span<const std::size_t> order);
+                     const VariableBox& box);
 
 }  // namespace penstock::history

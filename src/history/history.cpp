@@ -70,6 +70,9 @@ void History::begin() {
 std::uint64_t History::digest() const {
     return of_history(*state_, [&] { return state_->digest(); });
 }
+std::span<std::uint64_t> History::cuts() {
+    return of_history(*state_, [&] { return state_->cuts(); });
+}
 void History::publish(std::uint64_t steps) {
     of_history(*state_, [&] { state_->publish(steps); });
 }

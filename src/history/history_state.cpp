@@ -23,7 +23,6 @@ using formats::shown;
 namespace {
 
 constexpr std::uint32_t kMostSlots = 64;
-constexpr std::uint64_t kApartInSlot = 4096;  // of data that do not follow each other in the file
 
 Error refused(const char* operation, std::string cause, std::string advice) {
     return {ErrorCode::invalid_argument, operation, std::move(cause), std::move(advice)};
@@ -34,31 +33,6 @@ bool is_compressed(const formats::FileSchema& schema) {
                        [](const formats::NewVariable& one) { return !one.filters.empty(); });
 }
 
-// Offsets in a slot: what follows in the file follows in the slot, so that it is written as one. `places`: of a step;
-// none where they depend on how small it becomes. Returns the bytes.
-std::uint64_t lay_out(std::vector<RunningField>& fields, const std::vector<formats::DataPlace>& places) {
-    if (!places.empty()) {
-        std::sort(fields.begin(), fields.end(), [&](const RunningField& a, const RunningField& b) {
-            return places[a.layout.variable].offset_bytes < places[b.layout.variable].offset_bytes;
-        });
-    }
-    std::uint64_t end = 0, end_in_file = 0;
-    for (RunningField& field : fields) {
-        if (places.empty() || !field.layout.is_whole) {
-            field.slot_offset = align_up(end, kApartInSlot);
-            end = field.slot_offset + field.layout.bytes;
-            end_in_file = 0;
-            continue;
-        }
-        const formats::DataPlace& place = places[field.layout.variable];
-        if (place.offset_bytes != end_in_file) end = align_up(end, kApartInSlot);
-        field.slot_offset = end;
-        end += place.bytes;
-        end_in_file = place.offset_bytes + place.bytes;
-    }
-    return end;
-}
-
 bool same_places(std::span<const formats::DataPlace> planned, std::span<const formats::DataPlace> reserved) {
     const auto same = [](const auto& a, const auto& b) {
         return a.offset_bytes == b.offset_bytes && a.bytes == b.bytes;
@@ -66,7 +40,7 @@ bool same_places(std::span<const formats::DataPlace> planned, std::span<const fo
     return std::equal(planned.begin(), planned.end(), reserved.begin(), reserved.end(), same);
 }
 
-// Of one step, where nothing is compressed.
+// Of one step of the file, where nothing is compressed.
 std::uint64_t plain_step_bytes(const formats::FileSchema& schema, const std::vector<formats::DataPlace>& places) {
     std::uint64_t bytes = 0;
     for (const formats::DataPlace& place : places) bytes += place.bytes;
@@ -75,6 +49,23 @@ std::uint64_t plain_step_bytes(const formats::FileSchema& schema, const std::vec
         if (formats::grows(schema, one)) bytes += formats::step_bytes(schema, one);
     }
     return bytes;
+}
+
+// The parts of a step: where they lie in a slot, and what is compressed of them.
+struct StepParts {
+    std::vector<SlotField> fields;
+    std::vector<PlainField> plain;
+};
+
+StepParts parts_of(const HistoryLayout& layout) {
+    StepParts found;
+    for (const FieldLayout& field : layout.fields) {
+        for (const FieldPart& part : field.parts) {
+            found.fields.push_back({field.name, part.place, field.slot_offset, part.runs});
+            found.plain.push_back({field.variable, field.slot_offset, part.place, field.box, part.first, part.count});
+        }
+    }
+    return found;
 }
 
 std::byte* moved(const void* pointer, std::int64_t bytes) {
@@ -120,6 +111,7 @@ void HistoryState::change(const char* operation, const std::function<void(Defini
     if (writer_) throw refused(operation, "fields were put already", "define before that");
     Definitions all = definitions_;
     by(all);
+    all.cuts.reset();
     formats::check_schema(plan_history(all, options_, false).schema, name_);
     definitions_ = std::move(all);
 }
@@ -138,7 +130,7 @@ void HistoryState::check_open(const char* operation) const {
 std::vector<RunningField> HistoryState::make_fields(const HistoryLayout& layout) const {
     std::vector<RunningField> made;
     for (const FieldLayout& one : layout.fields) {
-        made.push_back({one, 0, std::nullopt, 0});
+        made.push_back({one, std::nullopt, 0});
         if (one.sum_bytes != 0) made.back().sum = zeroed(one.sum_bytes);
     }
     return made;
@@ -151,30 +143,26 @@ void HistoryState::begin() {
     if (definitions_.variables.empty()) throw refused("begin", "no variable is defined", "call define() first");
     const bool swap = stores_big_endian(options_.format) == (std::endian::native == std::endian::little);
     HistoryLayout layout = plan_history(definitions_, options_, swap);
-    std::vector<RunningField> fields = make_fields(layout);
-    const HistoryTargetOptions wanted{name_,
-                                      options_.format,
-                                      options_.durable,
-                                      options_.replace,
-                                      options_.process == 0};
+    check_cuts(layout);
+    const HistoryTargetOptions wanted = target_options(layout);
     WriterPlan plan{context_, {}, {}, options_.transfer, layout.has_bounds};
     const bool compresses = is_compressed(layout.schema);
     if (!compresses) plan.first = first_places(wanted, layout.schema);
+    const bool in_one_file = !makes_store(options_.format);
+    const std::vector<formats::DataPlace> in_file = in_one_file ? plan.first : std::vector<formats::DataPlace>{};
+    const std::uint64_t slot_bytes = lay_out_slot(layout.fields, in_file);
+    std::vector<RunningField> fields = make_fields(layout);
     plan.is_alone = options_.processes == 1;
     plan.is_first = options_.process == 0;
     plan.is_durable = options_.durable;
-    const std::uint64_t slot_bytes = lay_out(fields, plan.first);
     std::vector<HistorySlot> slots = made_slots(slot_bytes);
-    facts_.step_bytes = plain_step_bytes(layout.schema, plan.first);
-    std::vector<PlainField> plain;
-    for (const RunningField& one : fields) {
-        plan.fields.push_back(
-            {one.layout.name, one.layout.variable, one.slot_offset, one.layout.is_whole, one.layout.runs});
-        plain.push_back({one.layout.variable, one.slot_offset});
-    }
+    facts_.step_bytes = plain_step_bytes(layout.schema, in_file);
+    StepParts parts = parts_of(layout);
+    plan.fields = std::move(parts.fields);
     if (compresses) {
-        const StepEncoderOptions wanted_encoder{slot_bytes, on_device(), options_.encode_threads};
-        plan.encoder = std::make_unique<StepEncoder>(context_, layout.schema, plain, wanted_encoder);
+        const std::size_t places = in_one_file ? layout.schema.variables.size() : layout.blocks.size();
+        const StepEncoderOptions wanted_encoder{slot_bytes, places, on_device(), options_.encode_threads};
+        plan.encoder = std::make_unique<StepEncoder>(context_, layout.schema, parts.plain, wanted_encoder);
     }
     const std::vector<formats::DataPlace> first = plan.first;
     auto writer = std::make_unique<StepWriter>(std::move(plan));
@@ -188,6 +176,25 @@ void HistoryState::begin() {
     target_ = std::move(target);
     writer_ = std::move(writer);
     writer_->begin(*target_, slots_);
+}
+
+HistoryTargetOptions HistoryState::target_options(const HistoryLayout& layout) const {
+    HistoryTargetOptions made{name_, options_.format, options_.durable, options_.replace, options_.process == 0};
+    made.blocks = layout.blocks;
+    return made;
+}
+
+void HistoryState::check_cuts(const HistoryLayout& layout) const {
+    if (layout.cuts.empty() || definitions_.cuts) return;
+    throw refused("begin", "the processes have not agreed on the blocks of the store",
+                  "give the greatest common divisors of the cuts() of all; penstock_mpi.h does it");
+}
+
+std::span<std::uint64_t> HistoryState::cuts() {
+    check_open("cut");
+    if (writer_) throw refused("cut", "the history has begun", "ask before that");
+    if (!definitions_.cuts) definitions_.cuts = plan_history(definitions_, options_, false).cuts;
+    return *definitions_.cuts;
 }
 
 std::vector<HistorySlot> HistoryState::made_slots(std::uint64_t bytes) {
@@ -298,10 +305,10 @@ void HistoryState::pack(const Pack& wanted, const void* source, void* destinatio
 
 void HistoryState::pack_field(RunningField& field, const FieldLayout& layout, const void* data) {
     if (layout.bytes == 0) return;
-    std::byte* slot = moved(slots_[*slot_].memory.data(), static_cast<std::int64_t>(field.slot_offset));
+    std::byte* slot = moved(slots_[*slot_].memory.data(), static_cast<std::int64_t>(field.layout.slot_offset));
     const std::byte* first = moved(data, layout.first_bytes);
     if (!layout.is_packed) {
-        Box one = layout.box;
+        Box one = layout.move;
         one.source = first;
         one.destination = slot;
         if (on_device()) {
@@ -326,7 +333,7 @@ void HistoryState::finish_statistics() {
         if (!field.sum || field.layout.bytes == 0) continue;
         Pack last = field.layout.finish;
         if (field.layout.statistic == HistoryStatistic::mean) last.scale = 1.0 / static_cast<double>(field.puts);
-        pack(last, field.sum->data(), slot + field.slot_offset);
+        pack(last, field.sum->data(), slot + field.layout.slot_offset);
     }
 }
 
@@ -401,8 +408,7 @@ void HistoryState::close() {
     const HistoryFacts now = facts();
     if (now.steps_published < now.steps_written) {
         throw refused("close history",
-                      std::to_string(now.steps_written - now.steps_published) +
-                          " steps are written and not published",
+                      std::to_string(now.steps_written - now.steps_published) + " steps are written and not published",
                       "agree on their number and publish them first");
     }
     if (!slot_) return;

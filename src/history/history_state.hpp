@@ -20,7 +20,6 @@ namespace penstock::history {
 // A field of this history while it runs.
 struct RunningField {
     FieldLayout layout;
-    std::uint64_t slot_offset = 0;
     std::optional<Buffer> sum;
     std::uint64_t puts = 0;  // in this step
 };
@@ -37,6 +36,7 @@ class HistoryState {
     void change(const char* operation, const std::function<void(Definitions&)>& by);
     void begin();
     std::uint64_t digest() const;
+    std::span<std::uint64_t> cuts();
     void publish(std::uint64_t steps);
     void put(const std::string& variable, const void* data, std::span<const std::int64_t> strides_bytes);
     bool wait_for_slot(Deadline deadline);
@@ -51,6 +51,8 @@ class HistoryState {
     bool on_device() const noexcept { return options_.memory == MemoryKind::device; }
     std::vector<RunningField> make_fields(const HistoryLayout& layout) const;
     std::vector<HistorySlot> made_slots(std::uint64_t bytes);
+    HistoryTargetOptions target_options(const HistoryLayout& layout) const;
+    void check_cuts(const HistoryLayout& layout) const;
     void check_process() const;
     void check_open(const char* operation) const;
     Buffer zeroed(std::uint64_t bytes) const;

@@ -12,6 +12,7 @@
 #include "formats/create/check_schema.hpp"
 #include "formats/faults.hpp"
 #include "history/compression.hpp"
+#include "history/target/history_target.hpp"
 
 namespace penstock::history {
 namespace {
@@ -230,35 +231,6 @@ void plan_statistic(FieldLayout& field, const FieldGrid& grid, PackNumber from, 
     field.finish = pack_of(plain, kept, to);
 }
 
-// The box of a process within its variable, both in the order of the file.
-std::vector<FieldRun> runs_of(const HistoryVariable& one, const std::vector<std::size_t>& order, std::uint64_t item) {
-    std::vector<std::uint64_t> strides(order.size());  // in the variable
-    std::uint64_t stride = item, run = item, first = 0, count = 1;
-    std::size_t outer = order.size();  // dimensions before it have gaps between the elements of the box
-    for (std::size_t axis = order.size(); axis-- > 0;) {
-        strides[axis] = stride;
-        first += one.start[order[axis]] * stride;
-        stride *= one.global_shape[order[axis]];
-        if (outer != axis + 1) {
-            count *= one.shape[order[axis]];
-            continue;
-        }
-        run *= one.shape[order[axis]];
-        if (one.shape[order[axis]] == one.global_shape[order[axis]]) outer = axis;
-    }
-    if (outer > 0) --outer;
-    std::vector<FieldRun> runs(run == 0 ? 0 : count);
-    for (std::uint64_t i = 0; i < runs.size(); ++i) {
-        std::uint64_t left = i, offset = first;
-        for (std::size_t axis = outer; axis-- > 0;) {
-            offset += left % one.shape[order[axis]] * strides[axis];
-            left /= one.shape[order[axis]];
-        }
-        runs[i] = {i * run, offset, run};
-    }
-    return runs;
-}
-
 FieldLayout plan_field(const std::string& what, const HistoryVariable& one, bool swap) {
     FieldLayout field;
     field.name = one.name;
@@ -276,15 +248,15 @@ FieldLayout plan_field(const std::string& what, const HistoryVariable& one, bool
     field.bytes = numbers.to.item_bytes;
     for (const std::uint64_t extent : one.shape) field.bytes *= extent;
     field.is_whole = one.global_shape.empty();
-    if (!field.is_whole) field.runs = runs_of(one, field.order, numbers.to.item_bytes);
+    field.box.assign(grid.extents.begin(), grid.extents.begin() + grid.rank);
     const auto from = number_of(numbers.from), to = number_of(numbers.to);
     field.is_packed = from && to;
     if (!field.is_packed) {
-        field.box.item_bytes = numbers.to.item_bytes;
-        field.box.swap_bytes = swap && numbers.to.word_bytes > 1 ? numbers.to.word_bytes : 0;
-        field.box.dimensions = grid.rank;
-        field.box.extents = grid.extents;
-        field.box.destination_strides = dense(grid, numbers.to.item_bytes);
+        field.move.item_bytes = numbers.to.item_bytes;
+        field.move.swap_bytes = swap && numbers.to.word_bytes > 1 ? numbers.to.word_bytes : 0;
+        field.move.dimensions = grid.rank;
+        field.move.extents = grid.extents;
+        field.move.destination_strides = dense(grid, numbers.to.item_bytes);
     } else {
         if (one.statistic != HistoryStatistic::none) {
             plan_statistic(field, grid, *from, *to);
@@ -310,9 +282,12 @@ void add_time(HistoryLayout& layout, const HistoryOptions& options) {
     }
     if (layout.has_bounds) time.attributes.push_back(formats::text_attribute("bounds", "time_bnds"));
     layout.schema.variables.push_back(std::move(time));
-    if (!layout.has_bounds) return;
-    layout.schema.dimensions.push_back({"nv", 2, false});
-    layout.schema.variables.push_back({"time_bnds", number, {0, 1}, {}, {}});
+    if (layout.has_bounds) {
+        layout.schema.dimensions.push_back({"nv", 2, false});
+        layout.schema.variables.push_back({"time_bnds", number, {0, 1}, {}, {}});
+    }
+    if (!makes_store(options.format) || options.process != 0) return;
+    for (std::size_t i = 0; i < layout.schema.variables.size(); ++i) layout.blocks.push_back({i});
 }
 
 void add_constant(HistoryLayout& layout, const HistoryConstant& one) {
@@ -331,6 +306,32 @@ void add_constant(HistoryLayout& layout, const HistoryConstant& one) {
     layout.schema.variables.push_back(std::move(made));
 }
 
+VariableBox box_of(const HistoryVariable& one, const FieldLayout& field, const FileSchema& schema,
+                   const NewVariable& made) {
+    VariableBox box{formats::step_shape(schema, made), {}, field.box, {}, field.order};
+    for (const std::size_t axis : field.order) {
+        box.first.push_back(one.start.empty() ? 0 : one.start[axis]);
+        box.names.push_back(one.dimensions[axis]);
+    }
+    return box;
+}
+
+// Divides a variable into the blocks that all processes agreed on. Cuts follow each other as the variables do.
+void add_block(HistoryLayout& layout, NewVariable& made, const VariableBox& box, const Definitions& definitions) {
+    const std::vector<std::uint64_t> own = cuts_of(box);
+    const std::size_t first = layout.cuts.size();
+    layout.cuts.insert(layout.cuts.end(), own.begin(), own.end());
+    if (!definitions.cuts) return;
+    const auto agreed = std::span(*definitions.cuts).subspan(first, own.size());
+    made.block = block_of("variable " + shown(made.name), box, agreed);
+}
+
+struct HistoryPlan {
+    const Definitions& definitions;
+    const HistoryOptions& options;
+    bool swap;
+};
+
 // A box that is all of it is no box where there is one process: its data may be compressed then.
 HistoryVariable without_whole_box(HistoryVariable one, const HistoryOptions& options) {
     if (options.processes != 1 || one.shape != one.global_shape) return one;
@@ -339,14 +340,15 @@ HistoryVariable without_whole_box(HistoryVariable one, const HistoryOptions& opt
     return one;
 }
 
-void add_variable(HistoryLayout& layout, const HistoryVariable& given, const HistoryOptions& options, bool swap) {
+void add_variable(HistoryLayout& layout, const HistoryVariable& given, const HistoryPlan& plan) {
+    const HistoryOptions& options = plan.options;
     constexpr std::array<const char*, 4> methods{"", "time: mean", "time: minimum", "time: maximum"};
     const std::string what = "variable " + shown(given.name);
     check_lists(what, given);
     const HistoryVariable one = without_whole_box(given, options);
-    FieldLayout field = plan_field(what, one, swap);
+    FieldLayout field = plan_field(what, one, plan.swap);
     NewVariable made{one.name, type_named(what, one.dtype), {0}, {}, {}};
-    for (const std::size_t axis : file_order(what, one)) {
+    for (const std::size_t axis : field.order) {
         const std::uint64_t length = one.global_shape.empty() ? one.shape[axis] : one.global_shape[axis];
         made.dimensions.push_back(dimension_of(layout.schema, what, one.dimensions[axis], length));
     }
@@ -355,9 +357,13 @@ void add_variable(HistoryLayout& layout, const HistoryVariable& given, const His
         made.attributes.push_back(
             formats::text_attribute("cell_methods", methods.at(static_cast<std::size_t>(one.statistic))));
     }
-    add_compression(made, one, options, field.order);
+    const VariableBox box = box_of(one, field, layout.schema, made);
+    const bool is_divided = options.processes > 1 && !field.is_whole && has_blocks(options.format);
+    if (is_divided) add_block(layout, made, box, plan.definitions);
+    add_compression(made, one, options, box);
     field.variable = layout.schema.variables.size();
     layout.schema.variables.push_back(std::move(made));
+    if (!is_divided || plan.definitions.cuts) add_parts(layout, field, box, options);
     layout.fields.push_back(std::move(field));
 }
 
@@ -388,7 +394,7 @@ FieldLayout with_strides(FieldLayout field, std::span<const std::int64_t> stride
     field.lowest_bytes = lowest;
     field.memory_bytes = field.bytes == 0 ? 0 : static_cast<std::uint64_t>(highest - lowest) + field.item_bytes;
     for (std::size_t axis = 0; axis < field.order.size(); ++axis) {
-        (field.is_packed ? field.pack.source_strides : field.box.source_strides)[axis] =
+        (field.is_packed ? field.pack.source_strides : field.move.source_strides)[axis] =
             strides_bytes[field.order[axis]];
     }
     return field;
@@ -400,7 +406,7 @@ HistoryLayout plan_history(const Definitions& definitions, const HistoryOptions&
                                     [](const HistoryVariable& one) { return one.statistic != HistoryStatistic::none; });
     add_time(layout, options);
     for (const HistoryConstant& one : definitions.constants) add_constant(layout, one);
-    for (const HistoryVariable& one : definitions.variables) add_variable(layout, one, options, swap);
+    for (const HistoryVariable& one : definitions.variables) add_variable(layout, one, {definitions, options, swap});
     for (const HistoryAttribute& one : definitions.attributes) {
         layout.schema.attributes.push_back(attribute_of("the file", one));
     }

@@ -4,11 +4,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "formats/create/schema.hpp"
+#include "formats/create/stores/store_documents.hpp"
+#include "history/parts.hpp"
 #include "penstock/box.hpp"
 #include "penstock/history.hpp"
 #include "penstock/pack.hpp"
@@ -17,26 +20,21 @@ namespace penstock::history {
 
 inline constexpr std::size_t kMostFieldRank = kPackDimensions;
 
-// Bytes of a field that lie one behind the other in its slot and in its variable.
-struct FieldRun {
-    std::uint64_t slot_offset = 0;
-    std::uint64_t file_offset = 0;  // from the place of the variable
-    std::uint64_t bytes = 0;
-};
-
 // How a field comes into its slot. Pointers of the pack are null, and the caller sets them.
 struct FieldLayout {
     std::string name;
     HistoryStatistic statistic = HistoryStatistic::none;
-    bool is_packed = true;         // false: elements move as they are, by `box`
-    Pack pack{};                   // from memory to the slot, or to what is summed
-    Pack finish{};                 // of a statistic: from what was summed to the slot
-    Box box{};                     // of elements that are not converted
-    std::uint64_t sum_bytes = 0;   // of what is summed; 0: nothing is
-    std::size_t variable = 0;      // its number in the schema
-    bool is_whole = true;          // false: other processes write parts of the variable
-    std::vector<FieldRun> runs{};  // of one that is not whole
-    std::uint64_t bytes = 0;       // in the slot
+    bool is_packed = true;             // false: elements move as they are, by `move`
+    Pack pack{};                       // from memory to the slot, or to what is summed
+    Pack finish{};                     // of a statistic: from what was summed to the slot
+    Box move{};                        // of elements that are not converted
+    std::uint64_t sum_bytes = 0;       // of what is summed; 0: nothing is
+    std::size_t variable = 0;          // its number in the schema
+    bool is_whole = true;              // false: other processes write parts of the variable
+    std::vector<FieldPart> parts{};    // that this process writes
+    std::vector<std::uint64_t> box{};  // extents in the slot, in the order of the file
+    std::uint64_t bytes = 0;           // in the slot
+    std::uint64_t slot_offset = 0;     // by lay_out_slot()
 
     // The array in memory, halo included. Bytes count from the pointer that the caller gives.
     std::vector<std::uint64_t> extents{};
@@ -52,12 +50,18 @@ struct HistoryLayout {
     formats::FileSchema schema;  // variable 0 is the time
     std::vector<FieldLayout> fields;
     bool has_bounds = false;  // variable 1 is the bounds of the intervals
+    // What each place of a step is, in a store. Process 0 has the time in place 0, and bounds in place 1.
+    std::vector<formats::StoreBlock> blocks{};
+    // This process's, where several write a store: of one variable after the other.
+    std::vector<std::uint64_t> cuts{};
 };
 
 struct Definitions {
     std::vector<HistoryVariable> variables{};
     std::vector<HistoryConstant> constants{};
     std::vector<HistoryAttribute> attributes{};
+    // Of all processes; without them a layout has no parts of fields that are divided into blocks.
+    std::optional<std::vector<std::uint64_t>> cuts{};
 };
 
 // `swap`: the file has the other order of bytes than this machine. Throws Error{invalid_argument} with the name of what

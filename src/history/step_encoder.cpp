@@ -22,23 +22,24 @@ bool are_equal(std::span<const data::Filter> one, std::span<const data::Filter> 
                       [](const auto& a, const auto& b) { return a.name == b.name && a.values == b.values; });
 }
 
-// A field of a step in chunks, both in C order and without gaps.
+// Elements of a field of a step in chunks, both in C order and without gaps.
 struct ChunkGrid {
-    std::vector<std::uint64_t> shape, chunk;
+    std::vector<std::uint64_t> shape, first, count, chunk;
     std::uint64_t item_bytes;
 
     std::uint64_t chunk_bytes() const {
         return std::accumulate(chunk.begin(), chunk.end(), item_bytes, std::multiplies<>());
     }
-    // The chunk that begins at this element. Its source is told apart: bytes from the first element of the field.
+    // The chunk that begins at this element of `count`. Its source is told apart: bytes from the first one of the
+    // field.
     data::GatheredBox box(std::span<const std::uint64_t> at, std::uint64_t& source_bytes) const {
         std::vector<BoxDimension> dimensions(shape.size());
         std::uint64_t in_field = item_bytes, in_chunk = item_bytes;
         source_bytes = 0;
         for (std::size_t axis = shape.size(); axis-- > 0;) {
-            dimensions[axis] = {std::min(chunk[axis], shape[axis] - at[axis]), static_cast<std::int64_t>(in_chunk),
+            dimensions[axis] = {std::min(chunk[axis], count[axis] - at[axis]), static_cast<std::int64_t>(in_chunk),
                                 static_cast<std::int64_t>(in_field)};
-            source_bytes += at[axis] * in_field;
+            source_bytes += (first[axis] + at[axis]) * in_field;
             in_field *= shape[axis];
             in_chunk *= chunk[axis];
         }
@@ -52,7 +53,7 @@ struct ChunkGrid {
     }
     bool next(std::vector<std::uint64_t>& at) const {
         for (std::size_t axis = shape.size(); axis-- > 0;) {
-            if ((at[axis] += chunk[axis]) < shape[axis]) return true;
+            if ((at[axis] += chunk[axis]) < count[axis]) return true;
             at[axis] = 0;
         }
         return false;
@@ -63,7 +64,7 @@ struct ChunkGrid {
 
 StepEncoder::StepEncoder(const Context& context, const formats::FileSchema& schema, std::span<const PlainField> fields,
                          const StepEncoderOptions& options)
-    : variables_(schema.variables.size()), threads_(options.threads) {
+    : places_(options.places), threads_(options.threads) {
     for (const PlainField& field : fields) {
         if (!schema.variables[field.variable].filters.empty()) add_chunks(schema, field);
     }
@@ -97,9 +98,11 @@ StepEncoder::ChunkGroup& StepEncoder::group_of(const formats::NewVariable& varia
 
 void StepEncoder::add_chunks(const formats::FileSchema& schema, const PlainField& field) {
     const formats::NewVariable& variable = schema.variables[field.variable];
-    const ChunkGrid grid{formats::step_shape(schema, variable), variable.chunk, variable.type.item_bytes};
+    const std::vector<std::uint64_t> all = field.shape.empty() ? formats::step_shape(schema, variable) : field.shape;
+    const std::vector<std::uint64_t> first = field.first.empty() ? std::vector<std::uint64_t>(all.size()) : field.first;
+    const ChunkGrid grid{all, first, field.count.empty() ? all : field.count, variable.chunk, variable.type.item_bytes};
     ChunkGroup& group = group_of(variable, grid.chunk_bytes());
-    FieldChunks made{.variable = field.variable, .name = variable.name};
+    FieldChunks made{.place = field.place, .name = variable.name};
     made.group = static_cast<std::size_t>(&group - groups_.data());
     made.first_chunk = group.chunks.size();
     std::vector<std::uint64_t> at(grid.shape.size());
@@ -127,8 +130,8 @@ std::byte* StepEncoder::take(const Buffer& slot) {
 
 std::vector<formats::StoredChunks> StepEncoder::encode() {
     for (ChunkGroup& group : groups_) encode_group(group);
-    std::vector<formats::StoredChunks> stored(variables_);
-    for (FieldChunks& field : fields_) stored[field.variable] = join(field);
+    std::vector<formats::StoredChunks> stored(places_);
+    for (FieldChunks& field : fields_) stored[field.place] = join(field);
     return stored;
 }
 
@@ -158,9 +161,9 @@ formats::StoredChunks StepEncoder::join(FieldChunks& field) {
     return sizes;
 }
 
-std::span<std::byte> StepEncoder::encoded(std::size_t variable) const {
+std::span<std::byte> StepEncoder::encoded(std::size_t place) const {
     for (const FieldChunks& field : fields_) {
-        if (field.variable != variable) continue;
+        if (field.place != place) continue;
         return {static_cast<std::byte*>(room_->data()) + field.room_offset, field.bytes};
     }
     return {};

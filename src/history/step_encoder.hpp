@@ -19,14 +19,18 @@
 
 namespace penstock::history {
 
-// Where the elements of a variable lie in a slot.
+// Where the elements of a part of a variable lie in a slot.
 struct PlainField {
     std::size_t variable = 0;  // of the schema
     std::uint64_t slot_offset = 0;
+    std::size_t place = 0;                        // of the part, among those of a step
+    std::vector<std::uint64_t> shape{};           // of what lies in the slot; empty: that of the variable
+    std::vector<std::uint64_t> first{}, count{};  // of these elements those that are encoded; empty: all
 };
 
 struct StepEncoderOptions {
     std::uint64_t slot_bytes = 0;
+    std::size_t places = 0;  // of a step
     bool on_device = false;
     unsigned threads = 0;  // 0: one for each CPU of this process
 };
@@ -42,15 +46,15 @@ class StepEncoder {
 
     // Where the bytes of the slot lie in memory of the host: a copy, where the slot lies on a device.
     std::byte* take(const Buffer& slot);
-    // What was taken. Returns for each variable of the schema the sizes of its chunks; none for those without filters.
-    // Throws Error, which names the variable.
+    // What was taken. Returns for each place of a step the sizes of its chunks; none for those without filters. Throws
+    // Error, which names the variable.
     virtual std::vector<formats::StoredChunks> encode();
-    // Chunks of the variable, one behind the other; empty where it has no filters.
-    std::span<std::byte> encoded(std::size_t variable) const;
+    // Chunks of the part, one behind the other; empty where it has no filters.
+    std::span<std::byte> encoded(std::size_t place) const;
 
   private:
     struct FieldChunks {
-        std::size_t variable = 0, group = 0, first_chunk = 0, chunks = 0;
+        std::size_t place = 0, group = 0, first_chunk = 0, chunks = 0;
         std::uint64_t room_offset = 0;
         std::uint64_t bytes = 0;  // encoded
         std::string name;
@@ -71,7 +75,7 @@ class StepEncoder {
 
     std::vector<ChunkGroup> groups_;
     std::vector<FieldChunks> fields_;
-    std::size_t variables_;
+    std::size_t places_;
     unsigned threads_;
     std::optional<Buffer> staged_;  // a slot in memory of the host
     std::optional<Buffer> room_;    // what the chunks become

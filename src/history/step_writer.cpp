@@ -166,11 +166,12 @@ void StepWriter::write(const EndedStep& step) {
     Outcome outcome;
     if (!parts.empty()) outcome = plan_.context.start(Direction::write, parts, kind, plan_.transfer).result();
     if (!outcome.ok()) throw named(outcome.error, number, variable_of(outcome.error, places));
-    if (plan_.is_alone) {
-        show(step, places, number);
+    if (plan_.is_alone || target_->has_own_files()) {
+        complete(step, places, number);
     } else if (plan_.is_durable) {
         target_->sync();
     }
+    if (plan_.is_alone) show(number);
     const std::lock_guard lock(mutex_);
     if (memory == slot.data()) (*slots_)[step.slot].is_free = true;  // run() tells it
     written_ = number + 1;
@@ -191,12 +192,22 @@ Error StepWriter::named(ErrorInfo info, std::uint64_t number, const std::string&
     return Error(std::move(info));
 }
 
-// The time, and then the step.
-void StepWriter::show(const EndedStep& step, std::span<const formats::DataPlace> places, std::uint64_t number) {
+// The time, and all that the step needs before readers see it.
+void StepWriter::complete(const EndedStep& step, std::span<const formats::DataPlace> places, std::uint64_t number) {
     try {
         target_->hold(places);
-        target_->write_numbers(0, places[0], std::array{step.time});
-        if (plan_.has_bounds) target_->write_numbers(1, places[1], std::array{step.begin, step.time});
+        if (plan_.is_first) {
+            target_->write_numbers(0, places[0], std::array{step.time});
+            if (plan_.has_bounds) target_->write_numbers(1, places[1], std::array{step.begin, step.time});
+        }
+        target_->finish();
+    } catch (const Error& error) {
+        throw named(error.info(), number, "time");
+    }
+}
+
+void StepWriter::show(std::uint64_t number) {
+    try {
         target_->publish(number + 1);
     } catch (const Error& error) {
         throw named(error.info(), number, "time");
@@ -217,11 +228,8 @@ void StepWriter::publish(std::uint64_t steps) {
             }
             next = unseen_.front();
         }
-        if (plan_.is_first) {
-            show(next.step, next.places, published_);
-        } else {
-            target_->publish(published_ + 1);  // writes nothing here: what the file keeps of the step goes
-        }
+        if (plan_.is_first && !target_->has_own_files()) complete(next.step, next.places, published_);
+        show(published_);  // by others than the first process nothing is written: what the file keeps of the step goes
         const std::lock_guard lock(mutex_);
         unseen_.pop_front();
         ++published_;
@@ -231,18 +239,18 @@ void StepWriter::publish(std::uint64_t steps) {
 std::vector<Range> StepWriter::ranges(std::byte* memory, std::span<const formats::DataPlace> places) const {
     std::vector<Range> found;
     for (const SlotField& field : plan_.fields) {
-        const formats::DataPlace& place = places[field.variable];
+        const formats::DataPlace& place = places[field.place];
         std::byte* data = memory + field.offset_bytes;
         if (plan_.encoder) {
-            const std::span<std::byte> encoded = plan_.encoder->encoded(field.variable);
+            const std::span<std::byte> encoded = plan_.encoder->encoded(field.place);
             if (!encoded.empty()) data = encoded.data();
         }
         if (place.bytes == 0) continue;
-        const File& file = target_->file(field.variable);
+        const File& file = target_->file(field.place);
         for (const FieldRun& run : field.runs) {
             found.push_back({&file, place.offset_bytes + run.file_offset, data + run.slot_offset, run.bytes});
         }
-        if (!field.is_whole || !plan_.is_first) continue;
+        if (!field.runs.empty()) continue;
         Range* last = found.empty() ? nullptr : &found.back();
         if (last != nullptr && last->file == &file && last->offset_bytes + last->bytes == place.offset_bytes &&
             static_cast<std::byte*>(last->memory) + last->bytes == data) {
@@ -256,9 +264,9 @@ std::vector<Range> StepWriter::ranges(std::byte* memory, std::span<const formats
 
 std::string StepWriter::variable_of(const ErrorInfo& error, std::span<const formats::DataPlace> places) const {
     for (const SlotField& field : plan_.fields) {
-        const formats::DataPlace& place = places[field.variable];
+        const formats::DataPlace& place = places[field.place];
         if (place.bytes == 0) continue;
-        if (!error.file.empty() && target_->file(field.variable).name() != error.file) continue;
+        if (!error.file.empty() && target_->file(field.place).name() != error.file) continue;
         if (error.offset_bytes >= place.offset_bytes && error.offset_bytes - place.offset_bytes < place.bytes) {
             return "variable " + formats::shown(field.name);
         }

@@ -28,13 +28,12 @@ struct HistorySlot {
     bool is_free = true;            // guarded by the mutex of the writer
 };
 
-// Where the data of a variable lie in a slot.
+// Where the data of a part of a variable lie in a slot.
 struct SlotField {
-    std::string name;
-    std::size_t variable = 0;  // of the schema
+    std::string name;       // of the variable
+    std::size_t place = 0;  // of the part, among those of a step
     std::uint64_t offset_bytes = 0;
-    bool is_whole = true;
-    std::vector<FieldRun> runs{};  // of one that is not whole
+    std::vector<FieldRun> runs{};  // empty: as it lies in the slot
 };
 
 struct EndedStep {
@@ -89,7 +88,8 @@ class StepWriter {
     void run();
     void wait_for_work(std::unique_lock<std::mutex>& lock);
     void write(const EndedStep& step);
-    void show(const EndedStep& step, std::span<const formats::DataPlace> places, std::uint64_t number);
+    void complete(const EndedStep& step, std::span<const formats::DataPlace> places, std::uint64_t number);
+    void show(std::uint64_t number);
     void free_slot(std::size_t slot);
     std::vector<formats::StoredChunks> compress(std::uint64_t number);
     Error named(ErrorInfo info, std::uint64_t number, const std::string& what) const;

@@ -2,13 +2,15 @@
 #include "penstock/history.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include "c/boundary.hpp"
 #include "c/handles.hpp"
-#include "penstock_history.h"
 #include "c/values.hpp"
+#include "penstock_history.h"
 
 using penstock::c::copied;
 using penstock::c::free_handle;
@@ -184,6 +186,14 @@ int penstock_history_begin(penstock_history* history, penstock_error* error) {
 
 int penstock_history_digest(const penstock_history* history, uint64_t* digest, penstock_error* error) {
     return guarded("sum history", error, [&] { required("the digest", digest) = opened(history).digest(); });
+}
+
+int penstock_history_cuts(penstock_history* history, uint64_t** cuts, uint64_t* count, penstock_error* error) {
+    return guarded("cut", error, [&] {
+        const std::span<std::uint64_t> all = opened(history).cuts();
+        required("the cuts", cuts) = all.data();
+        required("their count", count) = all.size();
+    });
 }
 
 int penstock_history_publish(penstock_history* history, uint64_t steps, penstock_error* error) {

@@ -81,6 +81,18 @@ void check_dimensions(const FileSchema& schema, const std::string& file) {
     if (growing > 1) refuse(file, "two dimensions grow", "use one file for each");
 }
 
+std::uint64_t bytes_of(const NewVariable& variable, const std::vector<std::uint64_t>& shape) {
+    constexpr std::uint64_t most = std::uint64_t{1} << 60;
+    std::uint64_t bytes = variable.type.item_bytes;
+    for (const std::uint64_t extent : shape) {
+        if (__builtin_mul_overflow(bytes, extent, &bytes) || bytes > most) {
+            throw Error(ErrorCode::invalid_argument, "create",
+                        "variable " + shown(variable.name) + " is larger than any file", "check its shape");
+        }
+    }
+    return bytes;
+}
+
 void check_chunk(const FileSchema& schema, const std::string& file, const NewVariable& one) {
     if (one.chunk.empty()) return;
     const std::string what = "variable " + shown(one.name);
@@ -144,15 +156,15 @@ std::vector<std::uint64_t> step_shape(const FileSchema& schema, const NewVariabl
 }
 
 std::uint64_t step_bytes(const FileSchema& schema, const NewVariable& variable) {
-    constexpr std::uint64_t most = std::uint64_t{1} << 60;
-    std::uint64_t bytes = variable.type.item_bytes;
-    for (const std::uint64_t extent : step_shape(schema, variable)) {
-        if (__builtin_mul_overflow(bytes, extent, &bytes) || bytes > most) {
-            throw Error(ErrorCode::invalid_argument, "create",
-                        "variable " + shown(variable.name) + " is larger than any file", "check its shape");
-        }
-    }
-    return bytes;
+    return bytes_of(variable, step_shape(schema, variable));
+}
+
+std::vector<std::uint64_t> block_shape(const FileSchema& schema, const NewVariable& variable) {
+    return variable.block.empty() ? step_shape(schema, variable) : variable.block;
+}
+
+std::uint64_t block_bytes(const FileSchema& schema, const NewVariable& variable) {
+    return bytes_of(variable, block_shape(schema, variable));
 }
 
 void check_schema(const FileSchema& schema, const std::string& file) {

@@ -12,6 +12,9 @@ bool grows(const FileSchema& schema, const NewVariable& variable);
 std::vector<std::uint64_t> step_shape(const FileSchema& schema, const NewVariable& variable);
 // Bytes of that many elements. Throws Error{invalid_argument} where no file has so many.
 std::uint64_t step_bytes(const FileSchema& schema, const NewVariable& variable);
+// Shape and bytes of what one data file of a store has: a block, or all where there are no blocks.
+std::vector<std::uint64_t> block_shape(const FileSchema& schema, const NewVariable& variable);
+std::uint64_t block_bytes(const FileSchema& schema, const NewVariable& variable);
 
 // Throws Error{invalid_argument} with the name of what is wrong.
 void check_schema(const FileSchema& schema, const std::string& file);

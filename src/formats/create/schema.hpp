@@ -59,6 +59,8 @@ struct NewVariable {
     // Elements of a chunk along each dimension but the growing one; empty: the format chooses. Filters work on chunks.
     // Chunks at the end of a dimension that has no whole number of them are as large as others.
     std::vector<std::uint64_t> chunk{};
+    // Elements of a step that one data file of a store has, along each dimension but the growing one; empty: all.
+    std::vector<std::uint64_t> block{};
 };
 
 struct FileSchema {

@@ -42,9 +42,10 @@ class HistoryFile final : public HistoryTarget {
     ~HistoryFile() override;
 
     const std::string& name() const noexcept override { return file_->name(); }
+    bool has_own_files() const noexcept override { return false; }
     const File& file(std::size_t) const noexcept override { return *file_; }
     std::vector<formats::DataPlace> reserve(std::span<const formats::StoredChunks> stored) override;
-    void write_numbers(std::size_t variable, const formats::DataPlace& place,
+    void write_numbers(std::size_t index, const formats::DataPlace& place,
                        std::span<const double> numbers) override;
     void hold(std::span<const formats::DataPlace> places) override;
     void sync() override { file_->sync(); }

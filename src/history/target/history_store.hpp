@@ -4,11 +4,15 @@
 // them on, and no step in it is changed again. In durable histories the data survive a power cut before a document says
 // so. Readers see a step when the document of the root counts it. One writer at a time: it holds a lock on the folder
 // until it is closed.
+//
+// Of several processes, number 0 makes the folder, holds the lock, and changes the documents. Each writes data files of
+// its own, those of its blocks.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -29,41 +33,47 @@ class HistoryStore final : public HistoryTarget {
                  formats::StoreDocumentsPtr documents);
     ~HistoryStore() override;
     const std::string& name() const noexcept override { return name_; }
-    const File& file(std::size_t variable) const noexcept override { return *data_[variable].file; }
+    bool has_own_files() const noexcept override { return documents_->has_blocks(); }
+    const File& file(std::size_t place) const noexcept override { return *data_[place].file; }
     std::vector<formats::DataPlace> reserve(std::span<const formats::StoredChunks> stored) override;
-    void write_numbers(std::size_t variable, const formats::DataPlace& place,
-                       std::span<const double> numbers) override;
+    void write_numbers(std::size_t index, const formats::DataPlace& place, std::span<const double> numbers) override;
     void hold(std::span<const formats::DataPlace> places) override;
-    void sync() override {}  // of data by publish()
+    void sync() override {}  // of data by finish()
+    void finish() override;
     void publish(std::uint64_t steps) override;
     void settle() override;
     void close() override;
 
   private:
-    // The file with the newest step of a variable.
+    // The file with the newest step of a block.
     struct GrowingData {
+        formats::StoreBlock block{};
         std::optional<File> file{};
         formats::StoredStep step{};  // that was reserved last; no chunks, where it is not compressed
     };
-    bool is_growing(std::size_t variable) const;
+    void make_folder(const formats::FileSchema& schema, bool may_replace);
+    void find_folder();
+    std::uint64_t block_bytes(const GrowingData& data) const;
     void fill_folder(const std::string& folder, const formats::FileSchema& schema) const;
     void write_file(const std::string& path, std::span<const std::byte> bytes) const;
     void open_all();
-    File opened(std::size_t variable, std::uint64_t step) const;
-    std::uint64_t next_offset(std::size_t variable, bool is_compressed) const;
+    File opened(const formats::StoreBlock& block, std::uint64_t step) const;
+    std::uint64_t next_offset(const GrowingData& data, bool is_compressed) const;
     void begin_writeback() const;
-    void finish_data();
     void show(std::uint64_t steps);
+    void settle_texts();
 
     Context context_;
     std::string name_;
     std::string place_;  // the same from the root on: the program may change its folder
     bool durable_;
+    bool is_first_;
     formats::FileSchema schema_;  // without values
     formats::StoreDocumentsPtr documents_;
-    StoreTexts texts_;
-    std::vector<GrowingData> data_;  // by variable
+    std::vector<GrowingData> data_;  // by place
     std::uint64_t reserved_ = 0;
+    std::mutex mutex_;  // guards what follows: a thread settles them while another one publishes
+    StoreTexts texts_;
     std::uint64_t shown_ = 0;
     std::chrono::steady_clock::time_point settled_ = std::chrono::steady_clock::now();
     std::string root_;     // as it is in the store

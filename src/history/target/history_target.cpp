@@ -59,6 +59,14 @@ const HistoryFormat& format_named(const std::string& name) {
                 "use one of " + known);
 }
 
+std::vector<formats::StoreBlock> growing_blocks(const FileSchema& schema) {
+    std::vector<formats::StoreBlock> blocks;
+    for (std::size_t i = 0; i < schema.variables.size(); ++i) {
+        if (formats::grows(schema, schema.variables[i])) blocks.push_back({i});
+    }
+    return blocks;
+}
+
 // Takes what makes a file, and keeps nothing.
 class Nowhere final : public ByteSink {
   public:
@@ -74,7 +82,11 @@ class Nowhere final : public ByteSink {
 }  // namespace
 
 bool stores_big_endian(const std::string& format) { return format_named(format).big_endian; }
-bool takes_processes(const std::string& format) { return format_named(format).make != nullptr; }
+bool takes_processes(const std::string& format) { return !makes_store(format) || has_blocks(format); }
+bool makes_store(const std::string& format) { return format_named(format).make == nullptr; }
+bool has_blocks(const std::string& format) {
+    return makes_store(format) && format_named(format).documents({}, "")->has_blocks();
+}
 
 std::uint64_t digest_of(const std::string& format, const FileSchema& schema) {
     SummingSink sink("history");
@@ -92,10 +104,9 @@ std::vector<formats::DataPlace> first_places(const HistoryTargetOptions& options
     Nowhere nowhere(options.name);
     if (const MakeGrowing make = format_named(options.format).make) return make(schema, nowhere)->reserve({});
     formats::check_schema(schema, options.name);
-    std::vector<formats::DataPlace> places(schema.variables.size());
-    for (std::size_t i = 0; i < places.size(); ++i) {
-        const formats::NewVariable& one = schema.variables[i];
-        if (formats::grows(schema, one)) places[i].bytes = formats::step_bytes(schema, one);
+    std::vector<formats::DataPlace> places;
+    for (const formats::StoreBlock& one : options.blocks.value_or(growing_blocks(schema))) {
+        places.push_back({0, formats::block_bytes(schema, schema.variables[one.variable])});
     }
     return places;
 }
@@ -104,7 +115,9 @@ std::unique_ptr<HistoryTarget> make_target(const Context& context, const History
                                            const FileSchema& schema) {
     const HistoryFormat& format = format_named(options.format);
     if (format.make != nullptr) return std::make_unique<HistoryFile>(context, options, schema, format.make);
-    return std::make_unique<HistoryStore>(context, options, schema, format.documents(schema, options.name));
+    HistoryTargetOptions wanted = options;
+    if (!wanted.blocks) wanted.blocks = growing_blocks(schema);
+    return std::make_unique<HistoryStore>(context, wanted, schema, format.documents(schema, options.name));
 }
 
 std::vector<std::byte> stored_numbers(std::span<const double> numbers, bool big_endian) {

@@ -96,6 +96,7 @@ TEST_P(RawStores, count_no_step_before_its_data_are_there) {
         target->file(1).write(field(std::vector<float>(100, 2.0F)).view(), places[1].offset_bytes).or_throw();
         target->write_numbers(0, places[0], std::vector<double>{5.0});
         EXPECT_TRUE(counts(step)) << index();
+        target->finish();
         target->publish(step + 1);
         EXPECT_TRUE(counts(step + 1)) << index();
     }

@@ -56,8 +56,8 @@ std::string RawDocuments::root(std::uint64_t steps) const {
 
 std::string RawDocuments::unfinished_file() const { return std::string(".") + kRawRoot + ".new"; }
 
-std::string RawDocuments::data_file(std::size_t variable, std::uint64_t) const {
-    return schema_.variables[variable].name + ".raw";
+std::string RawDocuments::data_file(const StoreBlock& block, std::uint64_t) const {
+    return schema_.variables[block.variable].name + ".raw";
 }
 
 }  // namespace penstock::formats

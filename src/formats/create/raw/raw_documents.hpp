@@ -19,10 +19,11 @@ class RawDocuments final : public StoreDocuments {
     std::string array_file(std::size_t) const override { return {}; }
     std::string array(std::size_t, std::uint64_t) const override { return {}; }
     std::string unfinished_file() const override;
-    std::string data_file(std::size_t variable, std::uint64_t step) const override;
+    bool has_blocks() const override { return false; }
+    std::string data_file(const StoreBlock& block, std::uint64_t step) const override;
     std::uint64_t steps_in_file(std::size_t) const override { return 0; }
     std::vector<std::byte> file_head(std::size_t) const override { return {}; }
-    StepIndex step_index(std::size_t, std::uint64_t, const StoredStep&) const override { return {}; }
+    StepIndex step_index(const StoreBlock&, std::uint64_t, const StoredStep&) const override { return {}; }
 
   private:
     FileSchema schema_;  // without values

@@ -40,7 +40,7 @@ TEST(RawDocuments, say_of_each_file_what_its_elements_are) {
               R"("attributes":{"units":"K","limit":"Infinity"}},
 "mask":{"file":"mask.raw","dtype":"|b1","grows":false,"shape":[7],"dimensions":["x"],"attributes":{}}}}
 )");
-    EXPECT_EQ(documents.data_file(1, 1000), "T \"1\".raw");
+    EXPECT_EQ(documents.data_file({1}, 1000), "T \"1\".raw");
     EXPECT_EQ(documents.steps_in_file(1), 0u) << "all";
     EXPECT_EQ(documents.array_file(1), "") << "no other document";
 }

@@ -19,8 +19,8 @@ namespace {
 
 using base::json_quoted;
 
-constexpr std::array<const char*, 14> kZarrTypes{"bool",    "int8",    "int16",   "int32",     "int64",
-                                                 "uint8",   "uint16",  "uint32",  "uint64",    "float16",
+constexpr std::array<const char*, 14> kZarrTypes{"bool",    "int8",    "int16",     "int32",     "int64",
+                                                 "uint8",   "uint16",  "uint32",    "uint64",    "float16",
                                                  "float32", "float64", "complex64", "complex128"};
 
 [[noreturn]] void refuse_zarr(const std::string& store, std::string cause, std::string advice) {
@@ -33,8 +33,7 @@ std::string base64(std::span<const unsigned char> bytes) {
     for (std::size_t at = 0; at < bytes.size(); at += 3) {
         std::uint32_t group = 0;
         for (std::size_t i = 0; i < 3; ++i) group = group << 8 | (at + i < bytes.size() ? bytes[at + i] : 0u);
-        for (std::size_t i = 0; i < 4; ++i)
-            text += at + i <= bytes.size() ? digits[group >> (18 - 6 * i) & 63] : '=';
+        for (std::size_t i = 0; i < 4; ++i) text += at + i <= bytes.size() ? digits[group >> (18 - 6 * i) & 63] : '=';
     }
     return text;
 }
@@ -84,8 +83,7 @@ std::string filter_text(const data::Filter& filter) {
     if (filter.name == "shuffle")
         return R"({"name":"numcodecs.shuffle","configuration":{"elementsize":)" + value + "}}";
     if (filter.name == "gzip") return R"({"name":"gzip","configuration":{"level":)" + value + "}}";
-    if (filter.name == "zstd")
-        return R"({"name":"zstd","configuration":{"level":)" + value + R"(,"checksum":false}})";
+    if (filter.name == "zstd") return R"({"name":"zstd","configuration":{"level":)" + value + R"(,"checksum":false}})";
     return R"({"name":"numcodecs.lz4","configuration":{"acceleration":1}})";
 }
 
@@ -93,10 +91,18 @@ constexpr std::uint64_t kSharedChunkBytes = std::uint64_t{1} << 20;  // of sever
 constexpr std::uint64_t kMostStepsInChunk = 256;
 constexpr std::uint64_t kEntryBytes = 16;  // of a chunk in the index of a shard
 
+constexpr std::uint64_t kNoChunk = ~std::uint64_t{0};  // both numbers of a chunk that is not stored
+
 constexpr const char* kLittle = R"({"name":"bytes","configuration":{"endian":"little"}})";
 
 void append_number(std::vector<std::byte>& bytes, std::uint64_t value, std::size_t size) {
     for (std::size_t i = 0; i < size; ++i) bytes.push_back(static_cast<std::byte>(value >> 8 * i & 0xff));
+}
+
+std::uint64_t product(std::span<const std::uint64_t> numbers) {
+    std::uint64_t all = 1;
+    for (const std::uint64_t one : numbers) all *= one;
+    return all;
 }
 
 }  // namespace
@@ -119,14 +125,14 @@ bool ZarrDocuments::is_sharded(std::size_t variable) const { return !schema_.var
 
 // Small steps share a file, which costs less to write and to read.
 std::uint64_t ZarrDocuments::steps_in_file(std::size_t variable) const {
-    const std::uint64_t bytes = std::max<std::uint64_t>(step_bytes(schema_, schema_.variables[variable]), 1);
+    const std::uint64_t bytes = std::max<std::uint64_t>(block_bytes(schema_, schema_.variables[variable]), 1);
     return std::clamp<std::uint64_t>(kSharedChunkBytes / bytes, 1, kMostStepsInChunk);
 }
 
 // Zarr has no chunks of no elements, and shards have whole chunks.
 std::vector<std::uint64_t> ZarrDocuments::chunk_shape(std::size_t variable) const {
     const NewVariable& one = schema_.variables[variable];
-    std::vector<std::uint64_t> shape = step_shape(schema_, one);
+    std::vector<std::uint64_t> shape = block_shape(schema_, one);
     for (std::size_t axis = 0; axis < shape.size(); ++axis) {
         shape[axis] = std::max<std::uint64_t>(shape[axis], 1);
         if (is_sharded(variable)) shape[axis] = (shape[axis] + one.chunk[axis] - 1) / one.chunk[axis] * one.chunk[axis];
@@ -139,14 +145,31 @@ bool ZarrDocuments::has_index_in_front(std::size_t variable) const {
     return is_sharded(variable) && steps_in_file(variable) > 1;
 }
 
-std::uint64_t ZarrDocuments::chunks_of_step(std::size_t variable) const {
+std::vector<std::uint64_t> ZarrDocuments::chunks_of_block(std::size_t variable) const {
     const NewVariable& one = schema_.variables[variable];
-    const std::vector<std::uint64_t> shape = step_shape(schema_, one);
-    std::uint64_t count = 1;
-    for (std::size_t axis = 0; axis < shape.size(); ++axis) {
-        count *= (shape[axis] + one.chunk[axis] - 1) / one.chunk[axis];
+    std::vector<std::uint64_t> count = block_shape(schema_, one);
+    for (std::size_t axis = 0; axis < count.size(); ++axis) {
+        count[axis] = (count[axis] + one.chunk[axis] - 1) / one.chunk[axis];
     }
     return count;
+}
+
+// Of all chunks that the block has room for, in C order: the last one along a dimension may be a part of it.
+std::vector<bool> ZarrDocuments::chunks_within(const StoreBlock& block) const {
+    const NewVariable& one = schema_.variables[block.variable];
+    const std::vector<std::uint64_t> shape = step_shape(schema_, one), whole = block_shape(schema_, one);
+    const std::vector<std::uint64_t> count = chunks_of_block(block.variable);
+    std::vector<bool> within(product(count));
+    for (std::size_t i = 0; i < within.size(); ++i) {
+        bool is_within = true;
+        std::uint64_t left = i;
+        for (std::size_t axis = count.size(); axis-- > 0; left /= count[axis]) {
+            const std::uint64_t first = block.number.empty() ? 0 : block.number[axis] * whole[axis];
+            is_within &= first + left % count[axis] * one.chunk[axis] < shape[axis];
+        }
+        within[i] = is_within;
+    }
+    return within;
 }
 
 std::string ZarrDocuments::codecs(std::size_t number) const {
@@ -193,31 +216,37 @@ std::string ZarrDocuments::array_file(std::size_t variable) const {
     return schema_.variables[variable].name + "/zarr.json";
 }
 
-std::string ZarrDocuments::data_file(std::size_t variable, std::uint64_t step) const {
-    const NewVariable& one = schema_.variables[variable];
+std::string ZarrDocuments::data_file(const StoreBlock& block, std::uint64_t step) const {
+    const NewVariable& one = schema_.variables[block.variable];
     std::string key = one.name + "/c";
     const bool is_growing = grows(schema_, one);
-    if (is_growing) key += "." + std::to_string(step / steps_in_file(variable));
-    for (std::size_t axis = is_growing ? 1 : 0; axis < one.dimensions.size(); ++axis) key += ".0";
+    if (is_growing) key += "." + std::to_string(step / steps_in_file(block.variable));
+    const std::size_t rank = one.dimensions.size() - (is_growing ? 1 : 0);
+    for (std::size_t axis = 0; axis < rank; ++axis) {
+        key += "." + std::to_string(block.number.empty() ? 0 : block.number[axis]);
+    }
     return key;
 }
 
 // An entry of ones is of a chunk that is not stored.
 std::vector<std::byte> ZarrDocuments::file_head(std::size_t variable) const {
     if (!has_index_in_front(variable)) return {};
-    return std::vector<std::byte>(steps_in_file(variable) * chunks_of_step(variable) * kEntryBytes, std::byte{0xff});
+    const std::uint64_t chunks = steps_in_file(variable) * product(chunks_of_block(variable));
+    return std::vector<std::byte>(chunks * kEntryBytes, std::byte{0xff});
 }
 
-StepIndex ZarrDocuments::step_index(std::size_t variable, std::uint64_t step, const StoredStep& stored) const {
+StepIndex ZarrDocuments::step_index(const StoreBlock& block, std::uint64_t step, const StoredStep& stored) const {
     StepIndex index;
     std::uint64_t offset = stored.place.offset_bytes;
-    for (const std::uint64_t bytes : stored.chunks) {
-        append_number(index.bytes, offset, 8);
+    std::size_t next = 0;
+    for (const bool is_stored : chunks_within(block)) {
+        const std::uint64_t bytes = is_stored ? stored.chunks.at(next++) : kNoChunk;
+        append_number(index.bytes, is_stored ? offset : kNoChunk, 8);
         append_number(index.bytes, bytes, 8);
-        offset += bytes;
+        if (is_stored) offset += bytes;
     }
-    if (has_index_in_front(variable)) {
-        index.offset_bytes = step % steps_in_file(variable) * index.bytes.size();
+    if (has_index_in_front(block.variable)) {
+        index.offset_bytes = step % steps_in_file(block.variable) * index.bytes.size();
         return index;
     }
     append_number(index.bytes, data::crc32c(index.bytes), 4);

@@ -55,12 +55,12 @@ TEST(ZarrDocuments, of_an_array_say_where_each_step_is) {
               R"("codecs":[{"name":"bytes","configuration":{"endian":"little"}}],)"
               R"("attributes":{"units":"K","_FillValue":"AAAAAAA4j8A=","limit":"Infinity","count":3,"whole":2.0},)"
               R"("dimension_names":["time","y","x \"1\""]})");
-    EXPECT_EQ(documents().data_file(1, 8), "T/c.0.0.0");
-    EXPECT_EQ(documents().data_file(2, 8), "packed/c.0.0.0");
-    EXPECT_EQ(documents().data_file(0, 255), "time/c.0");
-    EXPECT_EQ(documents().data_file(0, 256), "time/c.1");
-    EXPECT_EQ(documents().data_file(3, 8), "x/c.0") << "of all steps";
-    EXPECT_EQ(documents().data_file(4, 0), "z/c") << "one value";
+    EXPECT_EQ(documents().data_file({1}, 8), "T/c.0.0.0");
+    EXPECT_EQ(documents().data_file({2}, 8), "packed/c.0.0.0");
+    EXPECT_EQ(documents().data_file({0}, 255), "time/c.0");
+    EXPECT_EQ(documents().data_file({0}, 256), "time/c.1");
+    EXPECT_EQ(documents().data_file({3}, 8), "x/c.0") << "of all steps";
+    EXPECT_EQ(documents().data_file({4}, 0), "z/c") << "one value";
     EXPECT_NE(documents().array(4, 0).find(R"("fill_value":false,"codecs":[{"name":"bytes"}])"), std::string::npos);
 }
 
@@ -88,7 +88,7 @@ TEST(ZarrDocuments, of_small_steps_have_several_in_a_chunk) {
     EXPECT_EQ(steps_of(1 << 30), 1u) << "larger than any chunk";
     made.dimensions[2].length = 1 << 14;
     const ZarrDocuments told(made, "x.zarr");
-    EXPECT_EQ(told.data_file(1, 8), "T/c.2.0.0");
+    EXPECT_EQ(told.data_file({1}, 8), "T/c.2.0.0");
     EXPECT_NE(told.array(1, 8).find(R"("chunk_shape":[3,5,16384])"), std::string::npos) << told.array(1, 8);
 }
 
@@ -102,7 +102,7 @@ TEST(ZarrDocuments, of_a_shard_of_one_step_have_its_index_behind_it_with_a_sum) 
     ASSERT_EQ(told.steps_in_file(2), 1u);
     EXPECT_NE(told.array(2, 1).find(kSummed), std::string::npos) << told.array(2, 1);
     EXPECT_TRUE(told.file_head(2).empty());
-    const StepIndex index = told.step_index(2, 7, {{0, 315}, {10, 300, 5}});
+    const StepIndex index = told.step_index({2}, 7, {{0, 315}, {10, 300, 5}});
     EXPECT_EQ(index.offset_bytes, 315u);
     ASSERT_EQ(index.bytes.size(), 3 * 16 + 4u);
     const std::uint64_t expected[] = {0, 10, 10, 300, 310, 5};
@@ -119,12 +119,12 @@ TEST(ZarrDocuments, of_a_shard_of_small_steps_have_room_for_their_entries_in_fro
     EXPECT_NE(told.array(2, 1).find(R"("chunk_shape":[256,6,7])"), std::string::npos);
     const std::vector<std::byte> head = told.file_head(2);
     EXPECT_EQ(head, std::vector<std::byte>(256 * 3 * 16, std::byte{0xff})) << "no chunk is stored";
-    const StepIndex index = told.step_index(2, 256 + 9, {{50'000, 315}, {10, 300, 5}});
+    const StepIndex index = told.step_index({2}, 256 + 9, {{50'000, 315}, {10, 300, 5}});
     EXPECT_EQ(index.offset_bytes, 9u * 3 * 16);
     const std::uint64_t expected[] = {50'000, 10, 50'010, 300, 50'310, 5};
     ASSERT_EQ(index.bytes.size(), sizeof expected);
     EXPECT_EQ(std::memcmp(index.bytes.data(), expected, sizeof expected), 0);
-    EXPECT_EQ(told.data_file(2, 256), "packed/c.1.0.0");
+    EXPECT_EQ(told.data_file({2}, 256), "packed/c.1.0.0");
 }
 
 TEST(ZarrDocuments, of_the_root_have_those_of_all_arrays) {
