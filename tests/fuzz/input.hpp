@@ -62,11 +62,7 @@ class Folder {
 inline void promise(bool holds, const char* what) {
     if (holds) return;
     std::fprintf(stderr, "promise broken: %s\n", what);
-#if defined(PENSTOCK_REPLAY)
-    std::_Exit(1);
-#else
     std::abort();
-#endif
 }
 
 }  // namespace penstock::fuzz

@@ -1,10 +1,13 @@
-// Runs a fuzz target without a fuzzer: on every file in the named folders, then on made-up inputs.
+// Runs a fuzz target without a fuzzer: replay MADE_UP FOLDER..., on every file in the folders, then on so many made-up
+// inputs.
 //
 // So kept inputs (seeds and past crashes) are ordinary tests that any compiler builds. The made-up inputs come from a
 // fixed seed, so a failure can be repeated.
 #include <algorithm>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -15,12 +18,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t byte
 
 namespace {
 
-constexpr int kMadeUp = PENSTOCK_REPLAY;
 constexpr std::size_t kMadeUpBytes = 512;
 
 std::vector<std::filesystem::path> inputs_of(int count, char** folders) {
     std::vector<std::filesystem::path> inputs;
-    for (int i = 1; i < count; ++i) {
+    for (int i = 2; i < count; ++i) {
         if (!std::filesystem::is_directory(folders[i])) continue;
         for (const auto& entry : std::filesystem::recursive_directory_iterator(folders[i])) {
             if (entry.is_regular_file()) inputs.push_back(entry.path());
@@ -33,6 +35,9 @@ std::vector<std::filesystem::path> inputs_of(int count, char** folders) {
 }  // namespace
 
 int main(int count, char** arguments) {
+    const long made_up = count > 1 ? std::strtol(arguments[1], nullptr, 10) : 0;
+    // A broken promise is a failure like others: a test that must fail may not end by a signal.
+    std::signal(SIGABRT, [](int) { std::_Exit(1); });
     const auto inputs = inputs_of(count, arguments);
     for (const auto& name : inputs) {
         std::fprintf(stderr, "%s\n", name.c_str());
@@ -41,11 +46,11 @@ int main(int count, char** arguments) {
         LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
     }
     std::mt19937_64 random(1);
-    for (int i = 0; i < kMadeUp; ++i) {
+    for (long i = 0; i < made_up; ++i) {
         std::vector<std::uint8_t> bytes(random() % kMadeUpBytes);
         for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random());
         LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
     }
-    std::fprintf(stderr, "%zu kept and %d made-up inputs\n", inputs.size(), kMadeUp);
-    return inputs.empty() ? 1 : 0;
+    std::fprintf(stderr, "%zu kept and %ld made-up inputs\n", inputs.size(), made_up);
+    return inputs.empty() || made_up == 0 ? 1 : 0;
 }
