@@ -6,6 +6,7 @@
 
 #include "restart/boxes.hpp"
 #include "restart/restart_rig.hpp"
+#include "support/sanitized.hpp"
 
 namespace penstock {
 namespace {
@@ -79,7 +80,8 @@ INSTANTIATE_TEST_SUITE_P(memory, PartsTest, testing::Values(MemoryKind::device, 
 TEST_P(PartsTest, so_many_processes_write_the_file_of_one_and_any_number_reads_it) {
     write(1, name_);
     const std::vector<unsigned char> alone = test::read_file(slot(0));
-    const std::uint32_t step = GetParam() == MemoryKind::device ? 3 : 1;  // the device's sums are those of the host
+    // The device's sums are those of the host, which has all numbers of processes.
+    const std::uint32_t step = GetParam() == MemoryKind::device || test::kSanitized ? 3 : 1;
     for (std::uint32_t writers = 1; writers <= 8; writers += step) {
         const std::string name = folder_.file("restart-of-" + std::to_string(writers));
         write(writers, name);

@@ -123,7 +123,7 @@ std::vector<double> dense(const Entries& entries, std::span<const std::int64_t> 
 TEST(Aca, smooth_kernels_on_surfaces_are_approximated_to_about_eps) {
     const bool small = test::kSanitized;
     for (const Mesh& mesh :
-         {sphere(small ? 720 : 1280), cube(small ? 432 : 768), torus(small ? 400 : 900), mirrored_spheres(640)}) {
+         {sphere(small ? 720 : 1280), cube(small ? 300 : 768), torus(small ? 400 : 900), mirrored_spheres(640)}) {
         const LaplaceProblem problem(mesh);
         const FunctorEntries entries(problem.collocation());
         const ClusterTree tree = build_cluster_tree(problem.centroids(), 15);

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "penstock/error.hpp"
+#include "support/sanitized.hpp"
 
 namespace penstock::hmatrix {
 namespace {
@@ -99,7 +100,7 @@ void expect_within(const Factors& given, const std::vector<double>& accuracies) 
 
 TEST(Tiers, every_tier_of_a_low_rank_leaf_is_within_its_accuracy) {
     Random random(1);
-    for (int run = 0; run < 1500; ++run) {
+    for (int run = 0; run < test::some_of(1500); ++run) {
         const std::int64_t rows = random.between(1, 60), columns = random.between(1, 60);
         const std::int64_t rank = random.between(1, std::min<std::int64_t>({rows, columns, 12}));
         expect_within(low_rank(random, {rows, columns, rank, std::pow(10, 1.5 * random.number() - 1.5)}), kAccuracies);
@@ -110,7 +111,7 @@ TEST(Tiers, every_tier_of_a_low_rank_leaf_is_within_its_accuracy) {
 
 TEST(Tiers, every_tier_of_a_dense_leaf_is_within_its_accuracy) {
     Random random(2);
-    for (int run = 0; run < 1500; ++run) {
+    for (int run = 0; run < test::some_of(1500); ++run) {
         const std::int64_t rows = random.between(1, 30), columns = random.between(1, 30);
         expect_within(dense(rows, columns, random.numbers(rows * columns)), kAccuracies);
     }
@@ -119,7 +120,7 @@ TEST(Tiers, every_tier_of_a_dense_leaf_is_within_its_accuracy) {
 
 TEST(Tiers, accuracies_beyond_single_precision_are_reached_too) {
     Random random(3);
-    for (int run = 0; run < 200; ++run) {
+    for (int run = 0; run < test::some_of(200); ++run) {
         expect_within(low_rank(random, {40, 30, 6, 0.2}), {1e-3, 1e-6, 5e-9});
         expect_within(dense(20, 20, random.numbers(400)), {1e-3, 1e-6, 5e-9});
     }

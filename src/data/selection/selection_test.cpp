@@ -10,6 +10,7 @@
 #include <random>
 
 #include "penstock/error.hpp"
+#include "support/sanitized.hpp"
 
 namespace penstock::data {
 namespace {
@@ -160,7 +161,7 @@ Places by_spans(const Drawn& drawn) {
 
 TEST(Selection, gives_each_element_its_place_once) {
     Drawing drawing(7);
-    for (int turn = 0; turn < 3000; ++turn) {
+    for (int turn = 0; turn < test::some_of(3000); ++turn) {
         const Drawn drawn = drawing.draw();
         check_grid(drawn.grid);
         check_box(drawn.grid, drawn.selection.box);

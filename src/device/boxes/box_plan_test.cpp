@@ -6,6 +6,7 @@
 
 #include "conformance/box_reference.hpp"
 #include "penstock/error.hpp"
+#include "support/sanitized.hpp"
 
 namespace penstock::device {
 namespace {
@@ -57,7 +58,7 @@ TEST(BoxPlan, lanes_move_what_the_reference_moves) {
             for (const auto& [item, extent, dimensions, boxes] :
                  {std::tuple{16u, 6u, 6u, 12}, {64u, 40u, 2u, 12}, {200u, 9u, 3u, 6}, {700u, 9u, 2u, 6},
                   {20'000u, 3u, 2u, 3}, {16u, 900u, 1u, 6}}) {
-                expect_same(random, {item, extent, dimensions, alignment, swap, boxes});
+                expect_same(random, {item, extent, dimensions, alignment, swap, test::some_of(boxes)});
                 if (testing::Test::HasFatalFailure()) return;
             }
         }

@@ -9,6 +9,7 @@
 #include "conformance/pack_reference.hpp"
 #include "penstock/error.hpp"
 #include "penstock/types.hpp"
+#include "support/sanitized.hpp"
 
 namespace penstock::device {
 namespace {
@@ -74,7 +75,7 @@ TEST(PackPlan, threads_pack_what_the_reference_packs) {
         for (const auto& [extent, dimensions, packs] :
              {std::tuple{4u, 6u, 4}, {9u, 4u, 4}, {70u, 2u, 3}, {3000u, 1u, 3}, {33u, 3u, 1}}) {
             conformance::each_conversion({.largest_extent = extent, .most_dimensions = dimensions,
-                                          .alignment = alignment, .packs = packs},
+                                          .alignment = alignment, .packs = test::some_of(packs)},
                                          [&](const PackTrial& trial) {
                                              if (!testing::Test::HasFatalFailure()) expect_same(random, trial);
                                          });

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/memory_rig.hpp"
+#include "support/sanitized.hpp"
 
 namespace penstock::engine {
 namespace {
@@ -131,11 +132,12 @@ TEST_F(EngineOverMemory, a_long_queue_is_served_in_linear_time) {
         }
         return thread_cpu_seconds() - start;
     };
-    double few = seconds_of(2000);
-    double many = seconds_of(20000);
+    const int count = penstock::test::some_of(2000);
+    double few = seconds_of(count);
+    double many = seconds_of(10 * count);
     for (int i = 0; i < 4; ++i) {
-        few = std::min(few, seconds_of(2000));
-        many = std::min(many, seconds_of(20000));
+        few = std::min(few, seconds_of(count));
+        many = std::min(many, seconds_of(10 * count));
     }
     EXPECT_LT(many, 40 * few);
 }

@@ -11,6 +11,7 @@
 #include "hmatrix/gpu/functor_on_gpu.hpp"
 #include "hmatrix/gpu/leaves/test_leaves.hpp"
 #include "penstock/error.hpp"
+#include "support/sanitized.hpp"
 
 namespace penstock::hmatrix {
 namespace {
@@ -33,7 +34,7 @@ struct Spoilt {
 
 class GroupLeafMaker : public testing::Test {
   protected:
-    GroupLeafMaker() : problem_(sphere(1280)), context_(on_host()), workers_(2) {
+    GroupLeafMaker() : problem_(sphere(penstock::test::kSanitized ? 720 : 1280)), context_(on_host()), workers_(2) {
         tree_ = build_cluster_tree(problem_.centroids(), 15);
         leaves_ = partition(tree_, {});
         for (std::size_t i = 0; i <= 4; ++i) batches_.push_back(leaves_.size() * i / 4);

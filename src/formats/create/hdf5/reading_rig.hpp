@@ -57,14 +57,14 @@ class SeenFile {
     }
 
     std::uint64_t steps(const std::string& name) const {
-        for (const Message& message : messages(links_.at(name)))
+        for (const Message& message : messages_of(name))
             if (message.type == 1) return number(message.offset + 8, 8);
         throw std::runtime_error("no dataspace");
     }
 
     // Where the chunk of the step lies: its offset and its bytes.
     std::pair<std::uint64_t, std::uint64_t> chunk(const std::string& name, std::uint64_t step) const {
-        for (const Message& message : messages(links_.at(name)))
+        for (const Message& message : messages_of(name))
             if (message.type == 8) return find(number(message.offset + 3, 8), number(message.offset + 2, 1), step);
         throw std::runtime_error("no layout");
     }
@@ -96,6 +96,13 @@ class SeenFile {
         return found;
     }
 
+    // Read once: a test asks for each step of a variable.
+    const std::vector<Message>& messages_of(const std::string& name) const {
+        const std::uint64_t header = links_.at(name);
+        const auto known = read_.find(header);
+        return known != read_.end() ? known->second : read_.emplace(header, messages(header)).first->second;
+    }
+
     // A hard link, with kind and order, whose name has two bytes of length.
     void add_link(const Message& message) {
         const std::uint64_t length = number(message.offset + 11, 2), at = message.offset + 13;
@@ -122,6 +129,7 @@ class SeenFile {
     bool is_open_;
     std::uint64_t end_ = 0, half_entries_ = 0;
     std::map<std::string, std::uint64_t> links_{};
+    mutable std::map<std::uint64_t, std::vector<Message>> read_{};
 };
 
 }  // namespace penstock::formats
