@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -190,9 +192,13 @@ def test_prefixes_that_are_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     path = virtual(tmp_path / "v.h5", ("a.h5", "d"))
     assert "'a.h5' is not there" in read(path)[0]
     monkeypatch.setenv("HDF5_VDS_PREFIX", "${ORIGIN}/sources")
-    with ps.open(path, device="host") as file:  # HDF5 itself looked at the environment when it was loaded
+    late = pytest.raises(ps.Error, match=r"could not open its source file .*/sources/a.h5.*HDF5_VDS_PREFIX")
+    with ps.open(path, device="host") as file, late:  # HDF5 itself looked at the environment when it was loaded
         file["v"].read()
-        assert file.evidence()["notes"] == []
+    show = "import sys, penstock as ps; f = ps.open(sys.argv[1], device='host'); print(f['v'][...].to_numpy().tolist())"
+    more = f"{show}; print(f.evidence()['notes'])"
+    done = subprocess.run([sys.executable, "-c", more, str(path)], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [str(ps.load(tmp_path / "sources/a.h5", "host")["d"].to_numpy().tolist()), "[]"]
 
 
 def test_of_many_sources_only_those_that_are_needed_are_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

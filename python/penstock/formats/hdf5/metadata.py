@@ -11,9 +11,8 @@ import os
 from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, closing
 from dataclasses import replace
-from functools import cache
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -31,6 +30,7 @@ from penstock.formats.hdf5 import (
 from penstock.formats.hdf5.attributes import StoredAttributes
 from penstock.formats.hdf5.index import ChunkIndex, Filters, all_encoded, read_index
 from penstock.formats.hdf5.library import Misplaced, begins_the_file, place_of, user_block_of
+from penstock.formats.hdf5.mapped import MappedReads, left_out, not_open
 from penstock.formats.hdf5.open import (
     explained,
     home_of,
@@ -38,6 +38,7 @@ from penstock.formats.hdf5.open import (
     names_of,
     object_at,
     open_dataset,
+    release,
 )
 from penstock.formats.hdf5.stored import Stored, describe
 from penstock.formats.hdf5.values import read_values
@@ -150,25 +151,49 @@ class Metadata(Container):
             return ()
         if layout == "external":
             return () if stored.runs is not None else hdf5_external.need_there(stored, box)
+        with hdf5_sources.in_turn(self._source) as source:
+            return self._sources_of(stored).gaps(source, box)
+
+    def _sources_of(self, stored: Stored) -> hdf5_sources.Sources:
         sources = self._sources.get(stored.info.name)
         if sources is None:
             sources = hdf5_sources.Sources(stored)
             _keep(self._sources, stored.info.name, sources)
-        with ExitStack() as stack:
-            return sources.gaps(cache(lambda path: stack.enter_context(closing(self._source(path)))), box)
+        return sources
+
+    def _source_files(self, stored: Stored, box: Box) -> set[str]:
+        """Those that are there, of a part of a virtual dataset."""
+        with hdf5_sources.in_turn(self._source) as source:
+            return self._sources_of(stored).files(source, box)
+
+    def _anew(self, stored: Stored) -> Stored:
+        """The dataset closed, and with it its sources, and opened again."""
+        name = stored.info.name
+        release(stored.dataset)
+        fresh = replace(stored, dataset=open_dataset(self._current(), self.name, name))
+        self._stored[name] = fresh
+        self._sources_of(fresh).moved(fresh)
+        return fresh
 
     def decode(self, name: str, box: Box) -> memoryview:
         stored = self.readable(name)
         hdf5_filters.check_available(stored.home, stored.info.name, stored.dataset.get_create_plist())
         with explained(self.name, stored.info.name):
-            return stored.read(box)
+            if stored.info.layout != "virtual":
+                return stored.read(box)
+            return MappedReads(stored, partial(self._source_files, stored), self._anew).read(box)
 
     def values(self, name: str, box: Box) -> np.ndarray:
         stored = self.readable(name)
         assert stored.how is not None, "elements of a fixed size are plain bytes"
         hdf5_filters.check_available(stored.home, stored.info.name, stored.dataset.get_create_plist())
         with explained(self.name, stored.info.name):
-            return read_values(stored.dataset, stored.how, box, self._watched_bytes(stored.home))
+            files = self._source_files(stored, box) if stored.info.layout == "virtual" else set()
+            found = read_values(stored.dataset, stored.how, box, self._watched_bytes(stored.home))
+            missing = not_open(files) if files else None
+            if missing is not None:
+                raise left_out(self._anew(stored), missing)
+        return found
 
     def hindrance(self, name: str) -> str:
         """Why the dataset cannot be read by this process: its type, a filter or a file that is not there."""

@@ -85,10 +85,15 @@ def close_file(file: h5f.FileID) -> None:
     """Closes the file and all that was opened by it: HDF5 keeps a file open for as long as one of its datasets is, and
     an exception may hold one for long. close() of h5py would look at every object of the process afterwards."""
     for one in h5f.get_obj_ids(file, _OBJECTS) if h5f.get_obj_count(file, _OBJECTS) else ():
-        while one.valid:
-            h5i.dec_ref(one)
+        release(one)
     with suppress(OSError, RuntimeError):  # what a close tells is of writes, and the file was only read
         h5i.dec_ref(file)
+
+
+def release(one: h5d.DatasetID | h5g.GroupID) -> None:
+    """Closes an object, whoever holds it."""
+    while one.valid:
+        h5i.dec_ref(one)
 
 
 _DAMAGE = (OSError, RuntimeError, ValueError, TypeError, OverflowError, UnicodeError)

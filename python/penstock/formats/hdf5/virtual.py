@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
-from functools import cache
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -18,7 +16,7 @@ from h5py import h5p, h5s
 
 from penstock._error import Error
 from penstock.formats.hdf5.runs import Block, Runs, c_strides, runs_from
-from penstock.formats.hdf5.sources import MOST_SOURCES, Opener, SourceFile, places
+from penstock.formats.hdf5.sources import MOST_SOURCES, Opener, in_turn, places
 from penstock.formats.model import Box, ChunkTable, DatasetInfo, Shape
 
 if TYPE_CHECKING:
@@ -38,12 +36,7 @@ def runs_of(open_source: Opener, stored: Stored) -> Runs | None:
     create, info = stored.dataset.get_create_plist(), stored.info
     if stored.item_dims or create.get_virtual_count() > MOST_SOURCES:
         return None
-    with ExitStack() as stack:
-
-        @cache
-        def source(path: str) -> SourceFile:
-            return stack.enter_context(closing(open_source(path)))
-
+    with in_turn(open_source) as source:
         try:
             blocks = [
                 block

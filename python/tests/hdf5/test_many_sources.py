@@ -1,0 +1,126 @@
+"""Virtual datasets of more sources than the process may have descriptors: there HDF5 gives fill values."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+import penstock as ps
+from penstock.formats.hdf5 import mapped
+
+SOURCES = 100
+WHOLE = np.arange(3.0) + 10 * np.arange(SOURCES)[:, None]
+
+READ = """
+import resource
+
+import h5py
+import numpy as np
+
+import penstock as ps
+
+whole = np.arange(3.0) + 10 * np.arange(100)[:, None]
+ps.load("a.npy", "host")  # what is opened once by every process is open
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+with h5py.File("whole.h5") as file:
+    print("h5py is right" if (file["d"][...] == whole).all() else "h5py gives fill values")
+with ps.open("whole.h5", device="host") as file:
+    for index in (..., slice(None, None, 7), [99, 0, 50, 0], (slice(20, 90), 1), 98):
+        assert (file["d"][index].to_numpy() == whole[index]).all(), index
+    assert (np.concatenate([file["d"][at : at + 30].to_numpy() for at in range(0, 100, 30)]) == whole).all()
+    assert [ps.load(f"part{number}.h5", "host")["d"].size for number in (0, 99)] == [3, 3]  # descriptors are left
+    print(file.evidence()["notes"])
+"""
+
+
+def write(folder: Path, mapping: str, **layout: Any) -> None:
+    """100 sources of a row each, in whole.h5."""
+    np.save(folder / "a.npy", np.zeros(1))
+    for number in range(SOURCES):
+        with h5py.File(folder / f"part{number}.h5", "w") as file:
+            row = WHOLE[number : number + 1] if mapping == "counted" else WHOLE[number]
+            file.create_dataset("d", data=row, **layout)
+    if mapping == "counted":
+        counted(folder)
+        return
+    made = h5py.VirtualLayout((SOURCES, 3), "f8")
+    for number in range(SOURCES):
+        made[number] = h5py.VirtualSource(f"part{number}.h5", "d", (3,))
+    with h5py.File(folder / "whole.h5", "w") as file:
+        file.create_virtual_dataset("d", made, fillvalue=-5)
+
+
+def counted(folder: Path) -> None:
+    """One mapping whose files are counted."""
+    create = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    create.set_fill_value(np.array(-5.0))
+    here = h5py.h5s.create_simple((SOURCES, 3), (h5py.h5s.UNLIMITED, 3))
+    here.select_hyperslab((0, 0), (h5py.h5s.UNLIMITED, 1), (1, 3), (1, 3))
+    create.set_virtual(here, b"part%b.h5", b"d", h5py.h5s.create_simple((1, 3)))
+    with h5py.File(folder / "whole.h5", "w", libver="latest") as file:
+        space = h5py.h5s.create_simple((SOURCES, 3), (h5py.h5s.UNLIMITED, 3))
+        h5py.h5d.create(file.id, b"d", h5py.h5t.IEEE_F64LE, space, create)
+
+
+@pytest.mark.parametrize("mapping", ["named", "counted"])
+@pytest.mark.parametrize("layout", [{}, {"compression": "gzip", "chunks": True}], ids=["plain", "packed"])
+def test_all_sources_are_read_whatever_the_limit(tmp_path: Path, mapping: str, layout: dict[str, Any]) -> None:
+    write(tmp_path, mapping, **layout)
+    done = subprocess.run([sys.executable, "-c", READ], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["h5py gives fill values", "[]"]
+
+
+def test_a_source_that_hdf5_could_not_open_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, "named", compression="gzip", chunks=True)
+    with ps.open(tmp_path / "whole.h5", device="host") as file:
+        monkeypatch.setattr(mapped, "not_open", lambda files: next(iter(files)))
+        with pytest.raises(
+            ps.Error,
+            match=r"could not open its source file .*part7.h5', and gave fill values in its place; .*ulimit -n",
+        ):
+            file["d"][7]
+
+
+def test_text_of_too_many_sources_is_an_error(tmp_path: Path) -> None:
+    made = h5py.VirtualLayout((SOURCES,), h5py.string_dtype())
+    for number in range(SOURCES):
+        with h5py.File(tmp_path / f"part{number}.h5", "w") as file:
+            file["d"] = [f"text {number}"]
+        made[number : number + 1] = h5py.VirtualSource(tmp_path / f"part{number}.h5", "d", (1,))
+    with h5py.File(tmp_path / "whole.h5", "w") as file:
+        file.create_virtual_dataset("d", made)
+    read = """
+import resource
+import penstock as ps
+with ps.open("whole.h5", device="host") as file:
+    assert file["d"][90:].tolist() == [f"text {number}" for number in range(90, 100)]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+    try:
+        print(file["d"][...].tolist())
+    except ps.Error as error:
+        print(error.cause)
+"""
+    done = subprocess.run([sys.executable, "-c", read], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "could not open its source file" in done.stdout, done
+
+
+@pytest.mark.parametrize("index", [..., 1, slice(None, None, 2), slice(1, 6), (slice(2, 3), 1)])
+def test_a_part_asks_for_the_sources_that_give_it_alone(tmp_path: Path, index: Any) -> None:
+    whole = np.zeros((8, 4))
+    made = h5py.VirtualLayout((8, 4), "f8")
+    for turn in range(2):  # rows in turns
+        with h5py.File(tmp_path / f"{turn}.h5", "w") as file:
+            file.create_dataset("d", data=np.arange(16.0).reshape(4, 4) + 100 * turn, compression="gzip")
+        made[turn::2] = h5py.VirtualSource(tmp_path / f"{turn}.h5", "d", (4, 4))
+        whole[turn::2] = np.arange(16).reshape(4, 4) + 100 * turn
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_virtual_dataset("d", made)
+    with ps.open(tmp_path / "x.h5", device="host") as file:
+        assert (file["d"][index].to_numpy() == whole[index]).all()
