@@ -89,7 +89,7 @@ struct HistoryConstant {
 
 struct HistoryOptions {
     // "cdf5" or "cdf2": classic netCDF; "netcdf4"; "hdf5": the same without netCDF's attributes. Folders: "zarr", a
-    // store of version 3; "raw", of one process, a file of plain elements for each variable, and an index.
+    // store of version 3; "raw", a file of plain elements for each variable, and an index.
     std::string format = "cdf5";
     std::uint32_t slots = 2;    // 1 to 64
     std::uint32_t process = 0;  // the number of this process among those that write the file

@@ -93,11 +93,7 @@ HistoryState::HistoryState(const Context& context, std::string name, const Histo
     if (!std::isfinite(options.start_time)) throw refused(operation, "start_time is no number", "give a finite time");
     check_calendar(options.calendar);
     check_time_units(options.time_units);
-    const bool may_be_shared = takes_processes(options.format);  // throws of an unknown format
-    if (options.processes > 1 && !may_be_shared) {
-        throw refused(operation, "several processes write the format " + shown(options.format),
-                      "give each process a store of its own, or use netcdf4, hdf5 or cdf5");
-    }
+    static_cast<void>(makes_store(options.format));  // throws of an unknown format
     filters_of("history", options.compression, options, sizeof(float));
 }
 

@@ -151,7 +151,10 @@ void add_parts(HistoryLayout& layout, FieldLayout& field, const VariableBox& box
     if (made.block.empty()) {
         std::vector<FieldRun> runs =
             runs_of({box.count, box.count, std::vector<std::uint64_t>(box.count.size()), box.whole, box.first, item});
-        if (runs.empty()) return;
+        if (runs.empty()) {
+            if (options.process == 0) next_part(layout, field, options, {});  // a store has its file all the same
+            return;
+        }
         field.parts.push_back(next_part(layout, field, options, {}));
         field.parts.back().runs = std::move(runs);
         return;

@@ -1,4 +1,4 @@
-"""Ranks of MPI write one store of Zarr, compressed: with each MPI that is here.
+"""Ranks of MPI write one store: of Zarr, compressed, and of raw files. With each MPI that is here.
 
 The values are those of one process. Steps that were published stay where a rank dies or cannot write.
 
@@ -93,6 +93,17 @@ def test_the_values_are_those_of_one_process(
         chunks = [one.name for one in (path / "T").iterdir() if one.name.startswith("c.")]
         assert len({one.split(".")[2] for one in chunks}) == blocks, chunks
         assert sorted(one.name for one in tmp_path.iterdir()) == ["run.zarr"], "and nothing beside it"
+
+
+@pytest.mark.parametrize("ends", [[4, 8, 12], [0, 5, 12]])
+def test_raw_files_have_the_boxes_of_all(program: list[str], tmp_path: Path, ends: list[int]) -> None:
+    alone, shared = tmp_path / "alone", tmp_path / "shared"
+    assert run(started(program, [12], alone, "raw", "none", 4, SMALL)).returncode == 0
+    done = run(started(program, ends, shared, "raw", "none", 4, SMALL), DURABLE="1")
+    assert done.returncode == 0, done.stderr
+    for file in alone.iterdir():
+        assert (shared / file.name).read_bytes() == file.read_bytes(), file.name
+    assert np.array_equal(np.fromfile(shared / "T.raw", "<f4").reshape(4, 12, SMALL), wanted(4, 12, SMALL))
 
 
 def test_xarray_opens_it(program: list[str], tmp_path: Path) -> None:

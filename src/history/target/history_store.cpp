@@ -144,7 +144,8 @@ File HistoryStore::opened(const formats::StoreBlock& block, std::uint64_t step) 
     const std::uint64_t steps = documents_->steps_in_file(block.variable);
     const OpenOptions wanted{.mode = OpenMode::create, .durable = durable_};
     if (steps == 1) return context_.open(path, wanted);
-    if (std::error_code ignored; !fs::exists(path, ignored)) {
+    const bool is_made_here = is_first_ || has_own_files();
+    if (std::error_code ignored; is_made_here && !fs::exists(path, ignored)) {
         if (const auto head = documents_->file_head(block.variable); !head.empty()) {
             write_file(path, head);
         } else {
@@ -187,29 +188,42 @@ void HistoryStore::write_numbers(std::size_t index, const formats::DataPlace& pl
     sink.write(place.offset_bytes, stored_numbers(numbers, false));
 }
 
-void HistoryStore::hold(std::span<const formats::DataPlace>) {
+void HistoryStore::hold(std::span<const formats::DataPlace> places) {
     const std::byte last{0};
-    for (const GrowingData& data : data_) {
-        const std::uint64_t end = data.step.place.offset_bytes + data.step.place.bytes;
-        if (!data.file || data.file->size_bytes() >= end) continue;
-        formats::FileSink sink(data.file->name(), durable_);
-        sink.use(*data.file);
+    for (std::size_t i = 0; i < data_.size(); ++i) {
+        const std::uint64_t end = places[i].offset_bytes + places[i].bytes;
+        const std::optional<File>& file = data_[i].file;
+        if (!file || file->size_bytes() >= end) continue;
+        formats::FileSink sink(file->name(), durable_);
+        sink.use(*file);
         sink.write(end - 1, {&last, 1});
     }
 }
 
 // So that the disk gets the data of all files before the first sync waits for it. What fails here fails there too.
-void HistoryStore::begin_writeback() const {
+void HistoryStore::begin_writeback(std::uint64_t step) const {
     for (const GrowingData& data : data_) {
         if (!data.file || documents_->steps_in_file(data.block.variable) == 1) continue;
-        const std::string file = documents_->data_file(data.block, reserved_ - 1);
+        const std::string file = documents_->data_file(data.block, step);
         const os::UniqueFd opened(::openat(folder_.get(), file.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
         if (opened) static_cast<void>(::sync_file_range(opened.get(), 0, 0, SYNC_FILE_RANGE_WRITE));
     }
 }
 
+// Requires: files have all steps. Another thread may write the next one.
+void HistoryStore::sync() {
+    begin_writeback(0);
+    for (const GrowingData& data : data_) {
+        if (data.file) data.file->sync();
+    }
+}
+
 void HistoryStore::finish() {
-    if (durable_) begin_writeback();
+    if (!has_own_files()) {
+        if (durable_) sync();
+        return;
+    }
+    if (durable_) begin_writeback(reserved_ - 1);
     for (GrowingData& data : data_) {
         if (!data.file) continue;
         const std::uint64_t steps = documents_->steps_in_file(data.block.variable);

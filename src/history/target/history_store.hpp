@@ -6,7 +6,7 @@
 // until it is closed.
 //
 // Of several processes, number 0 makes the folder, holds the lock, and changes the documents. Each writes data files of
-// its own, those of its blocks.
+// its own, those of its blocks, where the store has blocks; else its boxes of files that number 0 makes.
 #pragma once
 
 #include <chrono>
@@ -38,7 +38,7 @@ class HistoryStore final : public HistoryTarget {
     std::vector<formats::DataPlace> reserve(std::span<const formats::StoredChunks> stored) override;
     void write_numbers(std::size_t index, const formats::DataPlace& place, std::span<const double> numbers) override;
     void hold(std::span<const formats::DataPlace> places) override;
-    void sync() override {}  // of data by finish()
+    void sync() override;
     void finish() override;
     void publish(std::uint64_t steps) override;
     void settle() override;
@@ -59,7 +59,7 @@ class HistoryStore final : public HistoryTarget {
     void open_all();
     File opened(const formats::StoreBlock& block, std::uint64_t step) const;
     std::uint64_t next_offset(const GrowingData& data, bool is_compressed) const;
-    void begin_writeback() const;
+    void begin_writeback(std::uint64_t step) const;
     void show(std::uint64_t steps);
     void settle_texts();
 

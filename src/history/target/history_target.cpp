@@ -82,7 +82,6 @@ class Nowhere final : public ByteSink {
 }  // namespace
 
 bool stores_big_endian(const std::string& format) { return format_named(format).big_endian; }
-bool takes_processes(const std::string& format) { return !makes_store(format) || has_blocks(format); }
 bool makes_store(const std::string& format) { return format_named(format).make == nullptr; }
 bool has_blocks(const std::string& format) {
     return makes_store(format) && format_named(format).documents({}, "")->has_blocks();

@@ -59,8 +59,6 @@ class HistoryTarget {
 
 // Throw Error{invalid_argument} of a format that there is not.
 bool stores_big_endian(const std::string& format);
-// Whether several processes may write one history of it.
-bool takes_processes(const std::string& format);
 bool makes_store(const std::string& format);
 // Whether several processes divide a variable into blocks, each a file of one of them.
 bool has_blocks(const std::string& format);

@@ -118,9 +118,6 @@ TEST_P(RawStores, take_the_place_of_older_ones_and_of_nothing_else) {
     HistoryOptions packed = raw();
     packed.compression.name = "gzip";
     expect_refusal("the format 'raw' stores no compressed data", [&] { History(context_, name_, packed); });
-    HistoryOptions shared = raw();
-    shared.processes = 2;
-    expect_refusal("several processes write the format 'raw'", [&] { History(context_, name_, shared); });
 }
 
 INSTANTIATE_TEST_SUITE_P(Memory, RawStores, testing::Values(MemoryKind::device, MemoryKind::system));

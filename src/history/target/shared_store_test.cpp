@@ -173,6 +173,39 @@ TEST_P(SharedStores, are_to_the_byte_those_of_one_process_where_one_has_all) {
     }
 }
 
+// Files of all processes, each a box of them.
+TEST_P(SharedStores, of_raw_files_are_those_of_one_process) {
+    const std::vector<Division> divisions{{false, {2, 6}}, {true, {3, 10}}, {false, {0, 6}}, {false, {6, 6}}};
+    for (const bool durable : {false, true}) {
+        std::vector<std::string> found;
+        for (const Division& division :
+             {Division{false, {6}}, divisions[0], divisions[1], divisions[2], divisions[3]}) {
+            std::vector<History> all;
+            const std::size_t processes = division.ends.size();
+            for (std::uint32_t i = 0; i < processes; ++i) {
+                HistoryOptions wanted = zarr(i, static_cast<std::uint32_t>(processes), "none");
+                wanted.format = "raw";
+                wanted.durable = durable;
+                all.emplace_back(context_, name_, wanted);
+                define(all.back(), part(division, i));
+                EXPECT_TRUE(all.back().cuts().empty());
+                all.back().begin();
+            }
+            for (int step = 1; step <= 23; ++step) {
+                for (std::size_t i = processes; i-- > 0;) put(all[i], part(division, i), step);
+                if (processes > 1 && (step % 7 == 0 || step == 23)) publish(all, step);
+            }
+            for (History& one : all) one.close();
+            found.emplace_back();
+            for (const char* file : {"penstock.json", "T.raw", "w.raw", "level.raw", "time.raw", "time_bnds.raw"}) {
+                found.back() += bytes(file);
+            }
+            EXPECT_EQ(found.back().size(), found.front().size());
+            EXPECT_TRUE(found.back() == found.front()) << division.ends[0] << " " << division.by_columns;
+        }
+    }
+}
+
 // A file that has one step.
 TEST_P(SharedStores, have_large_steps_in_files_of_their_own) {
     constexpr std::uint64_t kLarge = 300'000;
