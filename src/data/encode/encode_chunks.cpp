@@ -9,8 +9,6 @@
 namespace penstock::data {
 namespace {
 
-constexpr std::uint64_t kBytesOfEncoder = 64 * kKiB;  // plain; deflate takes 500 us for them, a thread 50 to begin
-
 class ChunkEncoder final : public ItemWorker {
   public:
     explicit ChunkEncoder(const EncodeWork& work) : work_(work) {}
@@ -62,7 +60,7 @@ class ChunkEncoder final : public ItemWorker {
 }  // namespace
 
 CoreResult encode_chunks(const EncodeWork& work, const CoreOptions& options) {
-    return on_cores({work.chunks.size(), work.encoder.chunk_bytes(), kBytesOfEncoder},
+    return on_cores({work.chunks.size(), work.encoder.chunk_bytes(), work.encoder.bytes_of_thread()},
                     [&] { return std::make_unique<ChunkEncoder>(work); }, options);
 }
 

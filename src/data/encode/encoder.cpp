@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "penstock/error.hpp"
+#include "penstock/types.hpp"
 
 namespace penstock::data {
 namespace {
@@ -15,17 +16,24 @@ constexpr std::uint32_t kLeastLevel = 1;
 struct StepMaker {
     const char* name;
     EncodeStepPtr (*make)(const Values&);
+    std::uint64_t bytes_of_thread = 1 * kMiB;  // see Encoder::bytes_of_thread
 };
 constexpr StepMaker kStepMakers[] = {
-    {"shuffle", &make_shuffling},   {"fletcher32", &make_fletcher32_behind}, {"crc32c", &make_crc32c_behind},
-    {"deflate", &make_deflating},   {"zlib", &make_deflating},               {"gzip", &make_gzipping},
-    {"zstd", &make_zstandard},      {"hdf5-lz4", &make_hdf5_lz4_blocks},     {"lz4", &make_lz4_behind_size},
+    {"shuffle", &make_shuffling},
+    {"fletcher32", &make_fletcher32_behind},
+    {"crc32c", &make_crc32c_behind},
+    {"deflate", &make_deflating, 64 * kKiB},
+    {"zlib", &make_deflating, 64 * kKiB},
+    {"gzip", &make_gzipping, 64 * kKiB},
+    {"zstd", &make_zstandard, 128 * kKiB},
+    {"hdf5-lz4", &make_hdf5_lz4_blocks, 256 * kKiB},
+    {"lz4", &make_lz4_behind_size, 256 * kKiB},
 };
 
-EncodeStepPtr make_step(const Filter& filter) {
+const StepMaker& maker_of(const Filter& filter) {
     const auto* maker = std::find_if(std::begin(kStepMakers), std::end(kStepMakers),
                                      [&](const StepMaker& one) { return filter.name == one.name; });
-    if (maker != std::end(kStepMakers)) return maker->make(filter.values);
+    if (maker != std::end(kStepMakers)) return *maker;
     throw Error(ErrorCode::unsupported, kEncode, "there is no encoder for the filter " + filter.name,
                 "let the format's own library encode them");
 }
@@ -56,14 +64,16 @@ int level_of(const char* filter, const Values& values, int most) {
 }
 
 Encoder::Encoder(std::span<const Filter> filters, std::uint64_t chunk_bytes)
-    : chunk_bytes_(chunk_bytes), most_bytes_(chunk_bytes) {
+    : chunk_bytes_(chunk_bytes), most_bytes_(chunk_bytes), bytes_of_thread_(1 * kMiB) {
     if (chunk_bytes > kMostChunkBytes) {
         throw Error(ErrorCode::unsupported, kEncode, "chunks of " + std::to_string(chunk_bytes) + " bytes",
                     "chunks of at most 1 TiB can be encoded");
     }
     for (const Filter& filter : filters) {
-        EncodeStepPtr step = make_step(filter);
+        const StepMaker& maker = maker_of(filter);
+        EncodeStepPtr step = maker.make(filter.values);
         most_bytes_ = step->most_bytes(most_bytes_);
+        bytes_of_thread_ = std::min(bytes_of_thread_, maker.bytes_of_thread);
         steps_.push_back({filter.name, std::move(step), most_bytes_});
     }
 }

@@ -22,6 +22,8 @@ class Encoder {
 
     std::uint64_t chunk_bytes() const noexcept { return chunk_bytes_; }
     std::uint64_t most_bytes() const noexcept { return most_bytes_; }  // of an encoded chunk
+    // Plain bytes that take about ten times as long as a thread takes to begin, which is 50 us.
+    std::uint64_t bytes_of_thread() const noexcept { return bytes_of_thread_; }
     // Requires: `plain` has chunk_bytes(), `room` has most_bytes().
     Encoded encode(std::span<const std::byte> plain, std::span<std::byte> room, Scratch& scratch) const;
 
@@ -34,6 +36,7 @@ class Encoder {
     std::vector<NamedStep> steps_;
     std::uint64_t chunk_bytes_;
     std::uint64_t most_bytes_;
+    std::uint64_t bytes_of_thread_;
 };
 
 // Filters that an Encoder of this build may have.

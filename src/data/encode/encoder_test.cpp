@@ -9,6 +9,7 @@
 
 #include "data/decode/stored_rig.hpp"
 #include "penstock/error.hpp"
+#include "penstock/types.hpp"
 
 namespace penstock::data {
 namespace {
@@ -113,6 +114,18 @@ TEST(Encoder, a_filter_that_it_does_not_know_is_named) {
     } catch (const Error& error) {
         EXPECT_EQ(error.code(), ErrorCode::unsupported);
         EXPECT_NE(error.info().cause.find("szip"), std::string::npos);
+    }
+}
+
+// A thread takes 50 us to begin. Deflate needs ten times that for 64 KiB, lz4 for four times as many.
+TEST(Encoder, a_thread_is_worth_more_bytes_of_a_quick_filter) {
+    const auto worth = [](const std::vector<Filter>& filters) { return Encoder(filters, 4096).bytes_of_thread(); };
+    EXPECT_EQ(worth({{"shuffle", {4}}}), kMiB);
+    if (is_built("deflate")) {
+        EXPECT_EQ(worth({{"shuffle", {4}}, {"deflate", {4}}, {"fletcher32", {}}}), 64 * kKiB);
+    }
+    if (is_built("lz4")) {
+        EXPECT_EQ(worth({{"shuffle", {4}}, {"lz4", {1}}}), 256 * kKiB);
     }
 }
 
