@@ -31,4 +31,4 @@ class HostArray(np.ndarray[Any, Any]):
         """The same elements with these members alone. KeyError lists the members."""
         for name in names:
             self.field(name)
-        return self[list(names)]
+        return self[list(names)].view(HostArray)

@@ -9,6 +9,7 @@ format is used; a library that is missing is named with the line that installs i
 from __future__ import annotations
 
 import difflib
+import errno
 import importlib
 import inspect
 import os
@@ -200,7 +201,13 @@ def of_file(name: str) -> Format:
 
 
 def _of_folder(name: str) -> Format | None:
-    return next((one for one in FORMATS.values() if any(Path(name, mark).exists() for mark in one.marks)), None)
+    """Error where the system does not let this process look into it."""
+    there = lambda mark: os.path.exists(f"{name}/{mark}")  # noqa: E731, PTH110 - raises nothing
+    kind = next((one for one in FORMATS.values() if any(map(there, one.marks))), None)
+    if kind is None and not os.access(name, os.X_OK, effective_ids=True):
+        denied = PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        raise Error.of(denied, "open", name, "check its permissions")
+    return kind
 
 
 def by_content(name: str) -> Format | None:

@@ -136,10 +136,9 @@ class Nodes:
         document = self.document(name, DOCUMENT)
         if document is not None:
             return self._judged(name, lambda: _node_type(document))
-        folder = Path(self.folder(name))
-        if (folder / _ARRAY_V2).is_file():
+        if _has(self.folder(name), _ARRAY_V2):
             return "array"
-        return "group" if (folder / _GROUP_V2).is_file() else None
+        return "group" if _has(self.folder(name), _GROUP_V2) else None
 
     def is_group(self, name: str) -> bool:
         """Whether a group has the name, also one without arrays."""
@@ -183,6 +182,11 @@ def _node_type(document: dict[str, Any]) -> str:
     return kind
 
 
+def _has(folder: str | Path, document: str) -> bool:
+    """False also where the system does not let this process look."""
+    return os.path.isfile(f"{folder}/{document}")  # noqa: PTH113 - raises nothing
+
+
 def parents(name: str) -> list[str]:
     """Groups that a node is in, from the root ("") on."""
     parts = name.split("/") if name else []
@@ -192,7 +196,7 @@ def parents(name: str) -> list[str]:
 def store_of(name: str) -> str:
     """The outermost group that a node is of: two writers of one store are refused, whatever nodes they open."""
     folder = Path(name).absolute()
-    while any((folder.parent / mark).is_file() for mark in MARKS):
+    while any(_has(folder.parent, mark) for mark in MARKS):
         folder = folder.parent
     return str(folder)
 
