@@ -18,6 +18,23 @@ constexpr std::uint64_t kMostLonger = 4;      // a chunk becomes longer than wan
 
 std::uint64_t parts_of(std::uint64_t count, std::uint64_t part) { return (count + part - 1) / part; }
 
+struct Divisors {
+    std::uint64_t below, above;  // nearest to a number, or it
+};
+
+// Requires: the number is not larger than `all`.
+Divisors divisors_near(std::uint64_t all, std::uint64_t number) {
+    Divisors near{1, all};
+    for (std::uint64_t one = 1; one <= all / one; ++one) {
+        if (all % one != 0) continue;
+        for (const std::uint64_t divisor : {one, all / one}) {
+            if (divisor <= number) near.below = std::max(near.below, divisor);
+            if (divisor >= number) near.above = std::min(near.above, divisor);
+        }
+    }
+    return near;
+}
+
 // Boxes that would do: as many as these are, of one length.
 [[noreturn]] void refuse_boxes(const std::string& what, const VariableBox& box, std::span<const std::uint64_t> block) {
     std::size_t axis = 0;
@@ -133,10 +150,8 @@ std::vector<std::uint64_t> chunk_within(std::span<const std::uint64_t> chunk, st
     std::vector<std::uint64_t> found(chunk.begin(), chunk.end());
     for (std::size_t axis = 0; axis < found.size(); ++axis) {
         if (block[axis] == whole[axis]) continue;
-        std::uint64_t shorter = std::min(chunk[axis], block[axis]), longer = shorter;
-        while (block[axis] % shorter != 0) --shorter;
-        while (block[axis] % longer != 0) ++longer;
-        found[axis] = shorter * kMostLonger < chunk[axis] ? longer : shorter;
+        const Divisors near = divisors_near(block[axis], chunk[axis]);
+        found[axis] = near.below * kMostLonger < chunk[axis] ? near.above : near.below;
     }
     return found;
 }

@@ -166,6 +166,18 @@ def test_a_rank_that_is_killed_leaves_every_step_that_was_published(
     assert steps > KILLS
 
 
+def test_the_program_behind_the_figures_prints_what_each_way_took(program: list[str], tmp_path: Path) -> None:
+    kind = program[0].removeprefix("mpirun")
+    source = TREE / "examples" / "history" / "mpi_rates.c"
+    command = [f"mpicc{kind}", "-Wall", "-Wextra", "-Werror", f"-I{TREE / 'include'}", str(source), str(LIBRARY), "-lm"]
+    subprocess.run([*command, f"-Wl,-rpath,{LIBRARY.parent}", "-o", "rates"], cwd=tmp_path, check=True)
+    done = run([program[0], "-n", "2", str(tmp_path / "rates"), str(tmp_path), "1", "64"])
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert [line.split(",")[0] for line in lines][:2] == ["one store", "a store of each rank"] and len(lines) == 4
+    assert float(lines[3].split()[-4]) == 1.0, "MiB of a step that is not compressed"
+
+
 @pytest.mark.skipif(not works(f"mpifort{FOUND[0]}"), reason="there is no MPI with a Fortran compiler")
 def test_fortran_writes_it_too(program: list[str], tmp_path: Path) -> None:
     kind = program[0].removeprefix("mpirun")
