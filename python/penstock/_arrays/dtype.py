@@ -98,6 +98,9 @@ class Field:
             size *= extent
         return size
 
+    def __str__(self) -> str:
+        return f"{self.name}: {self.dtype}{list(self.shape) if self.shape else ''}"
+
 
 @dataclass(frozen=True, eq=False)
 class DType:
@@ -336,7 +339,7 @@ class DType:
 
     def __str__(self) -> str:
         if self.fields:
-            return f"{{{', '.join(f'{one.name}: {one.dtype}' for one in self.fields)}}}"
+            return f"{{{', '.join(map(str, self.fields))}}}"
         return f"{'big-endian ' if self.big_endian else ''}{self.name}"
 
 

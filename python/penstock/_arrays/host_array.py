@@ -7,7 +7,7 @@ What must stay true: it is NumPy's array and nothing less; what all arrays that 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -16,6 +16,15 @@ class HostArray(np.ndarray[Any, Any]):
     """What reading text of variable length, lists and references gives: an array of NumPy, on every device."""
 
     on_host = True
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Only what NumPy's arrays do not have. Methods of text are those of its elements."""
+            if name == "decode" or (not name.startswith("_") and hasattr(str, name)):
+                advice = "array.item() is the str of one without dimensions, array.tolist() has those of others"
+                raise AttributeError(f"a penstock.HostArray has no .{name}: {advice}", name=name, obj=self)
+            return object.__getattribute__(self, name)
 
     def to_numpy(self) -> np.ndarray[Any, Any]:
         """A copy."""

@@ -76,7 +76,9 @@ def _described(dataset: Dataset) -> dict[str, Any]:
         }
         fields["problem"] = dataset._file.hindrance(dataset.name) or None
         if not info.refusal and not info.dtype.host_only:
-            fields["stored_bytes"] = sum(extent.bytes for extent in dataset.extents())
+            stored = sum(extent.bytes for extent in dataset.extents())
+            is_between = info.layout == "record"  # other variables' records, which are read along
+            fields["stored_bytes"] = min(stored, dataset.nbytes) if is_between else stored
     except Error as error:
         fields["problem"] = error.cause
     return fields
@@ -117,7 +119,7 @@ def _storage(one: dict[str, Any]) -> str:
     """Layout, chunks and filters, and behind them what hinders reading."""
     parts = [one["layout"] or "?"]
     if one["chunks"]:
-        parts[0] = f"chunks of {_shape(one['chunks'])}"
+        parts[0] = f"{'records' if one['layout'] == 'record' else 'chunks'} of {_shape(one['chunks'])}"
     parts += one["filters"] or ()
     told = ", ".join(parts)
     return f"{told}; cannot be read: {one_line(one['problem'])}" if one["problem"] else told

@@ -91,3 +91,20 @@ def test_wrong_files_are_told_in_a_line(penstock: Run, tmp_path: Path) -> None:
     ran = penstock("ls", "")
     assert ran.code == 2
     assert_one_line_error(ran, "the name is empty")
+
+
+def test_records_of_classic_netcdf_take_their_own_bytes(penstock: Run, tmp_path: Path) -> None:
+    layouts = {"T": ((0, 3), "int16", {"resizable": (None, 3)}), "time": ((0,), "float64", {"resizable": (None,)})}
+    with library.create(tmp_path / "x.nc3", device="host") as file:
+        made = file.create_datasets(layouts)
+        for step in range(4):
+            made["T"].append(np.zeros(3, "int16"))
+            made["time"].append(float(step))
+    found = {one["name"]: one for one in penstock("ls", tmp_path / "x.nc3", "--json").json["datasets"]}
+    assert [found[name]["stored_bytes"] for name in ("T", "time")] == [24, 32]
+    assert "records of 1 x 3" in penstock("ls", tmp_path / "x.nc3").out
+
+
+def test_members_that_are_arrays_have_their_shape(penstock: Run, tmp_path: Path) -> None:
+    library.save(tmp_path / "x.npy", np.zeros(2, [("p", "f4", (3,)), ("m", "i2")]), "host")
+    assert "{p: float32[3], m: int16}" in penstock("ls", tmp_path / "x.npy").out

@@ -180,6 +180,15 @@ def test_a_word_that_is_h5pys_alone_says_what_to_write(both: Both, name: str, wo
         both[1][name].misspelt  # noqa: B018
 
 
+@pytest.mark.parametrize("word", ["decode", "upper", "split"])
+def test_text_in_an_array_says_how_to_get_the_str(both: Both, word: str) -> None:
+    for found in (both[1]["text"][()], both[1]["texts"][1]):
+        with pytest.raises(AttributeError, match=rf"no \.{word}: array\.item\(\) is the str"):
+            getattr(found, word)
+        assert not hasattr(found, "misspelt") and not hasattr(found, "__cuda_array_interface__")
+        assert found.item() in ("hello", "é") and f"{found}" == found.item()
+
+
 def test_a_region_that_is_no_box_says_where_its_elements_are(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "b.h5", "w") as f:
         f["x"] = np.arange(6)

@@ -101,7 +101,7 @@ class Metadata(Container):
         """Groups that have several names, and those that soft and external links lead to, are looked through when they
         are asked for."""
         listed = super().names_in(group)
-        if listed or not group or self._hides_names:
+        if listed or not group or type(self).names is not Metadata.names:  # it hides some
             return listed
         file = self._current()
         with explained(self.name, names_exist=True):
@@ -109,10 +109,6 @@ class Metadata(Container):
 
     def is_group(self, name: str) -> bool:
         return self._leads_to_group(self._current(), name.strip("/"))
-
-    @property
-    def _hides_names(self) -> bool:
-        return type(self).names is not Metadata.names
 
     def _leads_to_group(self, file: h5f.FileID, path: str) -> bool:
         found = None if path in self._stored else object_at(file, path)
@@ -124,10 +120,12 @@ class Metadata(Container):
 
     def described(self, name: str) -> DatasetInfo | None:
         """Whether the file has changed is asked once for both questions."""
-        if self._hides_names:
+        if type(self).names is not Metadata.names:
             return super().described(name)
         file, path = self._current(), name.strip("/")
-        return None if self._leads_to_group(file, path) else self._stored_in(file, path).info
+        if path not in self._stored and self._leads_to_group(file, path):
+            return None
+        return self._stored_in(file, path).info
 
     def info(self, name: str) -> DatasetInfo:
         return self.stored(name).info
