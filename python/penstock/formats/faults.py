@@ -60,15 +60,20 @@ def no_memory(file: str, cause: str, dataset: str) -> Error:
     return Error(code="out_of_memory", operation=operation, file=file, cause=cause, advice=advice)
 
 
+def foreign_of(begin: bytes) -> tuple[str, str] | None:
+    """(what a file that begins so is, what to do with it), of files that Penstock does not read."""
+    return next(((what, way) for start, what, way in _FOREIGN if begin.startswith(start)), None)
+
+
 def foreign(file: str, format: str, begin: bytes) -> Error:
     """A file that is none of the format: `begin`, its first FOREIGN_BYTES, may say what it is."""
     if begin and not any(begin):
         return damaged(file, f"it begins with {len(begin)} zeros, as no {format} file does")
     cause = f"it is no {format} file: it begins with {begin[:8]!r}"
     advice = "look whether it is the right file; format= names another"
-    for start, what, way in _FOREIGN:
-        if begin.startswith(start):
-            cause, advice = f"it is {what}", way
+    known = foreign_of(begin)
+    if known is not None:
+        cause, advice = f"it is {known[0]}", known[1]
     if not begin:
         cause, advice = "it is empty", "copy or download it again"
     elif begin.lstrip()[:5].lower() in (b"<!doc", b"<html", b"<?xml"):

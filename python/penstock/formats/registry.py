@@ -23,7 +23,7 @@ from penstock._error import Error
 from penstock._extras import install
 from penstock._files.descriptor import read_at
 from penstock._text import guess
-from penstock.formats.faults import FOREIGN_BYTES, MATLAB5
+from penstock.formats.faults import FOREIGN_BYTES, MATLAB5, foreign_of
 from penstock.formats.model import Format, ReadAt
 from penstock.formats.simple.single import reading
 
@@ -196,6 +196,11 @@ def of_file(name: str) -> Format:
     found = by_content(name) or by_suffix(name)
     if found is None:
         need_bytes(name)
+        with reading(name) as (descriptor, _):
+            foreign = foreign_of(read_at(descriptor, FOREIGN_BYTES, 0))
+        if foreign is not None:
+            cause, advice = f"it is {foreign[0]}", foreign[1]
+            raise Error(code="unsupported", operation="open", file=name, cause=cause, advice=advice)
         raise _unknown(name, "neither its name nor its first bytes are those of a known format")
     return found
 

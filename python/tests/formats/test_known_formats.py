@@ -291,3 +291,16 @@ def test_a_matlab_file_is_neither_bytes_nor_elements_unless_it_is_said_to_be(nam
     with pytest.raises(TypeError, match="scipy.io.loadmat reads it; format='raw'"):
         ps.open(path, dtype="f4", device="host")
     assert np.asarray(ps.load(path, "host", format="raw", dtype="u1", shape=(-1,))).tobytes() == path.read_bytes()
+
+
+def test_an_archive_is_named_with_what_to_do(tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", a=np.arange(3))
+    (tmp_path / "x.npz").rename(tmp_path / "store.zip")
+    np.savez(tmp_path / "x.npz", a=np.arange(3))
+    for name in ("x.npz", "store.zip"):
+        with pytest.raises(ps.Error, match=r"it is a ZIP archive; unpack it first$"):
+            ps.open(tmp_path / name, device="host")
+        assert bytes(ps.load(tmp_path / name, "host"))[:2] == b"PK"
+    (tmp_path / "x.gz").write_bytes(b"\x1f\x8b\x08" + bytes(100))
+    with pytest.raises(ps.Error, match=r"it is compressed by gzip; gunzip it first$"):
+        ps.open(tmp_path / "x.gz", device="host")
