@@ -202,7 +202,7 @@ void StepWriter::complete(const EndedStep& step, std::span<const formats::DataPl
         }
         target_->finish();
     } catch (const Error& error) {
-        throw named(error.info(), number, "time");
+        throw named(error.info(), number, plan_.is_first ? "time" : "its variables");
     }
 }
 

@@ -24,7 +24,8 @@ for module in ("h5py", "netCDF4", "safetensors", "zarr"):
 
 PROGRAM = PROGRAMS / "power_cuts.py"
 CUTS = {"ext4": 120, "xfs": 80}
-GROUPS = {"zarr": ["zarr", "zarr-parts", "zarr-packed", "zarr-append", "zarr-packed-append", "zarr-history"]}
+ZARR_WRITERS = ["zarr", "zarr-parts", "zarr-packed", "zarr-append", "zarr-packed-append", "zarr-history", "zarr-shared"]
+GROUPS = {"zarr": ZARR_WRITERS}
 OTHERS = [name for name in WRITERS | GROWING if name not in GROUPS["zarr"]]
 
 

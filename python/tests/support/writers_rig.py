@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from c_abi.history_rig import CHistories
 
 import penstock as ps
 
@@ -291,15 +292,30 @@ def history_step(path: Path, version: int, durable: bool) -> None:
     _histories[path].wait()
 
 
+_shared: dict[Path, CHistories] = {}
+
+
+def shared_step(path: Path, version: int, durable: bool) -> None:
+    """One more step of a store of three processes."""
+    if path not in _shared:
+        _shared[path] = CHistories(path, 3, "zarr", durable)
+        _shared[path].define("a", COLUMNS, "none")
+        _shared[path].define("packed", COLUMNS, "gzip")
+        _shared[path].begin()
+    _shared[path].step(version, dict.fromkeys(("a", "packed"), rows(version)[-1]))
+
+
 def close_histories() -> None:
-    while _histories:
-        _histories.popitem()[1].close()
+    for all_open in (_histories, _shared):
+        while all_open:
+            all_open.popitem()[1].close()
 
 
 # Writers whose file stays open between versions: a new one would begin again.
 GROWING = {
     "history": Writer("history.nc", history_step, steps_by_netcdf, appends=True),
     "zarr-history": Writer("history.zarr", history_step, steps_by_zarr_of_two, appends=True),
+    "zarr-shared": Writer("shared.zarr", shared_step, steps_by_zarr_of_two, appends=True),
     "raw-history": Writer("history.raw", history_step, steps_by_memmap, appends=True),
 }
 
