@@ -180,6 +180,38 @@ def test_a_word_that_is_h5pys_alone_says_what_to_write(both: Both, name: str, wo
         both[1][name].misspelt  # noqa: B018
 
 
+@pytest.mark.parametrize("suffix", [".h5", ".nc"])
+def test_arrays_without_dimensions_are_attributes(tmp_path: Path, suffix: str) -> None:
+    values = {"n": np.array(5), "f": np.array(2.5, "f4"), "s": np.array("q"), "r": np.array((1, 2.0), "i4, f8")}
+    with ps.create(tmp_path / f"a{suffix}", device="host") as file:
+        file["x"] = np.arange(2)
+        for name, value in values.items():
+            file["x"].attrs[name] = value
+    with h5py.File(tmp_path / f"a{suffix}") as file:
+        found = file["x"].attrs
+        assert {name: found.get_id(name).shape for name in values} == dict.fromkeys(values, ())
+        assert [found["n"], found["f"], found["r"].tolist()] == [5, 2.5, (1, 2.0)]
+        assert found["s"] in ("q", b"q")
+
+
+@pytest.mark.parametrize("suffix", [".h5", ".nc"])
+@pytest.mark.parametrize(
+    ("value", "words"), [([1, "a"], "text and int cannot be in one list"), (None, "NoneType"), ({"a": 1}, "dict")]
+)
+def test_attributes_of_no_type_say_what_can_be(tmp_path: Path, suffix: str, value: Any, words: str) -> None:
+    with ps.create(tmp_path / f"a{suffix}", device="host") as file:
+        file["x"] = np.arange(2)
+        with pytest.raises(ps.Error, match=f"attribute 'a' cannot be written: .*{words}.*; text, numbers and lists"):
+            file["x"].attrs["a"] = value
+
+
+def test_tables_of_text_in_attributes_are_lists_of_lists(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.attrs["fixed"], file.attrs["text"] = np.array([[b"a", b"b"]]), np.array([["c", "d"]], object)
+    with ps.open(tmp_path / "a.h5", device="host") as file:
+        assert dict(file.attrs) == {"fixed": [["a", "b"]], "text": [["c", "d"]]}
+
+
 @pytest.mark.parametrize("word", ["decode", "upper", "split"])
 def test_text_in_an_array_says_how_to_get_the_str(both: Both, word: str) -> None:
     for found in (both[1]["text"][()], both[1]["texts"][1]):

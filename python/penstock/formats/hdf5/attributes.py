@@ -93,15 +93,22 @@ def write_attribute(file: str, target: Any, name: str, value: Any) -> None:
         else:
             attributes.create(name, value)
     except (OSError, TypeError, ValueError, RuntimeError) as error:
-        raise refused(file, f"attribute {name!r} cannot be written: {cause_of(error)}") from error
+        cause = f"attribute {name!r} cannot be written: {cause_of(error)} (it is of type {type(value).__name__})"
+        raise refused(file, cause, "text, numbers and lists of them can be") from error
 
 
 def _as_text(value: Any) -> Any:
-    """Text and arrays of text as h5py takes them; None for all else."""
+    """Text and arrays of text as h5py takes them; None for all else. TypeError of lists in which only a part is text:
+    NumPy would make text of the rest."""
     if isinstance(value, str):
         return value
-    values = np.asarray(value) if isinstance(value, (list, tuple, np.ndarray)) and len(value) else None
-    return values.astype(object) if values is not None and values.dtype.kind == "U" else None
+    values = np.asarray(value) if isinstance(value, (list, tuple, np.ndarray)) else np.empty(0)
+    if not values.size or values.dtype.kind != "U":
+        return None
+    others = {type(one).__name__ for one in np.array(value, object).flat if not isinstance(one, str)}
+    if others:
+        raise TypeError(f"text and {', '.join(sorted(others))} cannot be in one list")
+    return values.astype(object)
 
 
 def _is_alike(stored: h5a.AttrID, value: np.ndarray) -> bool:
@@ -119,8 +126,15 @@ def plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return _text(value)
     if isinstance(value, np.ndarray) and value.dtype.kind in "SO":
-        return [_text(one) if isinstance(one, bytes) else one for one in value.tolist()]
+        return _texts(value.tolist())
     return value
+
+
+def _texts(values: Any) -> Any:
+    """Also in lists of lists."""
+    if isinstance(values, list):
+        return [_texts(one) for one in values]
+    return _text(values) if isinstance(values, bytes) else values
 
 
 def _text(value: bytes) -> str:
