@@ -16,7 +16,7 @@ from penstock import _core
 from penstock._arrays.array import Array, product
 from penstock._arrays.as_number import Unread
 from penstock._arrays.dtype import DType
-from penstock._arrays.h5py_words import WordsOfDatasets
+from penstock._arrays.foreign_words import WordsOfDatasets
 from penstock._arrays.selection import is_list, select
 from penstock._error import Error
 from penstock.formats.attributes import Attributes
@@ -87,9 +87,9 @@ class Dataset(WordsOfDatasets, Unread):
 
     @property
     def chunks(self) -> tuple[int, ...] | None:
-        """Shape of a chunk, None when the dataset is contiguous."""
+        """Shape of a chunk; None when the dataset is contiguous, or lies in other files."""
         info = self.info
-        if info.chunk_shape == info.shape and info.layout != "chunked":
+        if info.layout in ("virtual", "external") or (info.chunk_shape == info.shape and info.layout != "chunked"):
             return None
         return info.chunk_shape if info.order == "C" else info.chunk_shape[::-1]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
-from penstock._arrays.h5py_words import WordsOfGroups
+from penstock._arrays.foreign_words import WordsOfGroups
 from penstock._error import Error
 from penstock.formats.attributes import Attributes
 from penstock.formats.dataset import Dataset

@@ -172,12 +172,35 @@ def test_visititems_calls_with_name_and_dataset(both: Both) -> None:
     assert both[1]["g"].visititems(lambda name, one: f"{name} {one.shape}") == "x (3,)"
 
 
-@pytest.mark.parametrize(("name", "word"), [("x", "compression"), ("x", "resize"), ("g", "create_group"), ("g", "id")])
-def test_a_word_that_is_h5pys_alone_says_what_to_write(both: Both, name: str, word: str) -> None:
-    with pytest.raises(AttributeError, match=rf"a penstock\.\w+ has no \.{word} of h5py: ."):
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [
+        *(("x", "compression"), ("x", "resize"), ("g", "create_group"), ("g", "id")),  # h5py
+        *(("/", "variables"), ("x", "dimensions"), ("x", "ncattrs"), ("x", "set_auto_mask")),  # netCDF4
+        *(("x", "oindex"), ("g", "array_keys"), ("g", "tree")),  # zarr
+    ],
+)
+def test_a_word_of_another_library_says_what_to_write(both: Both, name: str, word: str) -> None:
+    with pytest.raises(AttributeError, match=rf"a penstock\.\w+ has no \.{word}: ."):
         getattr(both[1][name], word)
     with pytest.raises(AttributeError, match="no attribute 'misspelt'"):
         both[1][name].misspelt  # noqa: B018
+
+
+def test_what_lies_in_other_files_has_no_chunks(tmp_path: Path) -> None:
+    layout = h5py.VirtualLayout((4, 3), "f8")
+    for row in range(4):
+        with h5py.File(tmp_path / f"{row}.h5", "w") as file:
+            file["d"] = np.full(3, row, "f8")
+        layout[row] = h5py.VirtualSource(tmp_path / f"{row}.h5", "d", (3,))
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_virtual_dataset("virtual", layout)
+        parts = [(str(tmp_path / "0.bin"), 0, 16), (str(tmp_path / "1.bin"), 0, 16)]
+        file.create_dataset("external", data=np.arange(4.0), external=parts)
+    with h5py.File(tmp_path / "a.h5") as stock, ps.open(tmp_path / "a.h5", device="host") as ours:
+        for name in ("virtual", "external"):
+            assert stock[name].chunks is ours[name].chunks is None
+            assert np.array_equal(stock[name][...], ours[name][...])
 
 
 @pytest.mark.parametrize("suffix", [".h5", ".nc"])
@@ -219,6 +242,20 @@ def test_text_in_an_array_says_how_to_get_the_str(both: Both, word: str) -> None
             getattr(found, word)
         assert not hasattr(found, "misspelt") and not hasattr(found, "__cuda_array_interface__")
         assert found.item() in ("hello", "é") and f"{found}" == found.item()
+
+
+def test_an_attribute_is_no_member_and_says_where_it_is(tmp_path: Path) -> None:
+    with ps.create(tmp_path / "a.nc", device="host") as file:
+        file["T"] = np.arange(3.0)
+        file["T"].attrs["units"], file.attrs["title"] = "K", "t"
+    with ps.open(tmp_path / "a.nc", device="host") as file:
+        with pytest.raises(AttributeError, match=r"a penstock.Dataset has no .units: .attrs\['units'\] has it"):
+            file["T"].units  # noqa: B018
+        with pytest.raises(AttributeError, match=r"a penstock.DataFile has no .title: .attrs\['title'\] has it"):
+            file.title  # noqa: B018
+        dataset = file["T"]
+        assert not hasattr(dataset, "misspelt")
+    assert not hasattr(dataset, "units")  # of a closed file
 
 
 def test_a_region_that_is_no_box_says_where_its_elements_are(tmp_path: Path) -> None:

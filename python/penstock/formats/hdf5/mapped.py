@@ -17,7 +17,7 @@ from penstock.formats.hdf5.stored import Stored
 from penstock.formats.model import Box
 
 _MOST_AT_ONCE = 32  # sources, where the part can be halved
-_MOST_KEPT = 8  # between two reads
+_MOST_KEPT = 16  # between two reads
 _MOST_LOOKED_AT = 1 << 16  # descriptors
 
 

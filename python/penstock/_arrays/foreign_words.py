@@ -1,6 +1,6 @@
-"""Words of h5py that datasets and groups know, and what to write for those that they do not.
+"""Words of h5py that datasets and groups know, and what to write for those of h5py, netCDF4 and zarr that they do not.
 
-Programs that read with h5py ask for these. What must stay true: a word that is here means what it means in h5py; one
+Programs that read with those ask for these. What must stay true: a word that is here means what it means in h5py; one
 that is not is an AttributeError which says what to write in its place.
 """
 
@@ -29,6 +29,16 @@ _OF_DATASETS = {
     "write_direct": "dataset.write(array, selection) writes",
     "refresh": "open the file again",
     "flush": "close the file",
+    "dimensions": "dataset.dims has the names of its dimensions",
+    "set_auto_mask": "elements are as stored; xarray with engine='penstock' masks and scales them",
+    "set_auto_maskandscale": "elements are as stored; xarray with engine='penstock' masks and scales them",
+    "set_auto_scale": "elements are as stored; xarray with engine='penstock' masks and scales them",
+    "fill_value": "dataset.info.fill has its bytes",
+    "oindex": "dataset[index] takes a list in one dimension",
+    "vindex": "dataset[index] takes a list in one dimension, or a mask of its shape",
+    "blocks": "dataset[index] reads; dataset.iter_chunks() has the index of each chunk",
+    "compressors": "dataset.filters has the names of its filters",
+    "shards": "dataset.info has what is known of its layout",
 }
 _OF_GROUPS = {
     "create_group": 'a new dataset "group/name" makes its groups',
@@ -41,9 +51,18 @@ _OF_GROUPS = {
     "move": "names cannot be changed",
     "pop": "datasets cannot be removed",
     "flush": "close the file",
+    "variables": "file[name] is a variable, and the file lists their names",
+    "dimensions": "dataset.dims has the names of its dimensions, dataset.shape their lengths",
+    "arrays": "group.items() has names and datasets",
+    "array_keys": "group.keys() has the names of all datasets below",
+    "group_keys": "group.groups() has the names of groups",
+    "tree": "print(file) lists its datasets",
 }
 _OF_BOTH = {
     "id": "h5py.File(name) has objects of HDF5",
+    "ncattrs": ".attrs is a mapping of its attributes",
+    "getncattr": ".attrs[name] is an attribute",
+    "setncattr": ".attrs[name] = value sets an attribute",
     "file": "it is the file that you opened",
     "parent": "it is the group that you asked",
     "ref": "h5py makes references, and Penstock follows them",
@@ -51,7 +70,7 @@ _OF_BOTH = {
 }
 
 
-class H5pyWords:
+class ForeignWords:
     """Base of datasets and groups."""
 
     __slots__ = ()
@@ -60,21 +79,28 @@ class H5pyWords:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> NoReturn:
-            advice = self._instead.get(name)
+            advice = None if name.startswith("_") else self._instead.get(name) or self._as_attribute(name)
             if advice is not None:
                 kind = type(self).__name__
-                raise AttributeError(f"a penstock.{kind} has no .{name} of h5py: {advice}", name=name, obj=self)
+                raise AttributeError(f"a penstock.{kind} has no .{name}: {advice}", name=name, obj=self)
             above = getattr(super(), "__getattr__", None)
             return object.__getattribute__(self, name) if above is None else above(name)
 
+        def _as_attribute(self, name: str) -> str | None:
+            """The way to an attribute of the file, which netCDF4 shows as one of the object."""
+            try:
+                return f".attrs[{name!r}] has it" if name in self.attrs else None
+            except Exception:  # noqa: BLE001 - whatever hinders, the name is none of the object
+                return None
 
-class WordsOfGroups(H5pyWords):
+
+class WordsOfGroups(ForeignWords):
     """Base of groups and files."""
 
     _instead = _OF_BOTH | _OF_GROUPS
 
 
-class WordsOfDatasets(H5pyWords):
+class WordsOfDatasets(ForeignWords):
     """Base of datasets."""
 
     _instead = _OF_BOTH | _OF_DATASETS
