@@ -88,6 +88,18 @@ def test_a_source_that_hdf5_could_not_open_is_an_error(tmp_path: Path, monkeypat
             file["d"][7]
 
 
+def test_sources_of_sources_are_read_whatever_the_limit(tmp_path: Path) -> None:
+    write(tmp_path, "named", compression="gzip", chunks=True)
+    (tmp_path / "whole.h5").rename(tmp_path / "inner.h5")
+    made = h5py.VirtualLayout((SOURCES, 3), "f8")
+    made[...] = h5py.VirtualSource("inner.h5", "d", (SOURCES, 3))
+    with h5py.File(tmp_path / "whole.h5", "w") as file:
+        file.create_virtual_dataset("d", made, fillvalue=-7)
+    done = subprocess.run([sys.executable, "-c", READ], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["h5py gives fill values", "[]"]
+
+
 def test_text_of_too_many_sources_is_an_error(tmp_path: Path) -> None:
     made = h5py.VirtualLayout((SOURCES,), h5py.string_dtype())
     for number in range(SOURCES):

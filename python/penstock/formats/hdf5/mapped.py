@@ -7,6 +7,7 @@ may have descriptors is read in parts, and what was opened for one is closed bef
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 from collections.abc import Callable, Iterable
@@ -32,7 +33,7 @@ class MappedReads:
     def read(self, box: Box) -> memoryview:
         """As Stored.read(). Few sources stay open."""
         found = self._part(box)
-        if len(self._held) > _MOST_KEPT:
+        if len(self._held) > _MOST_KEPT or not _has_descriptors(_MOST_KEPT):
             self._close_sources()
         return found
 
@@ -73,7 +74,10 @@ def _halves(box: Box, rank: int) -> tuple[Box, Box] | None:
 
 
 def not_open(files: Iterable[str]) -> str | None:
-    """One of the files that this process does not have open; None: it has all."""
+    """After a read: one of the files that this process does not have open. None: it has all; and HDF5, which keeps what
+    it opens, had descriptors for the sources of sources too, because one is left."""
+    if not _has_descriptors(1):
+        return next(iter(files), "")
     held = set()
     for number in _descriptors():
         try:
@@ -91,6 +95,19 @@ def not_open(files: Iterable[str]) -> str | None:
     return None
 
 
+def _has_descriptors(count: int) -> bool:
+    """Whether this process may open so many more files."""
+    opened: list[int] = []
+    try:
+        opened += (os.open("/", os.O_RDONLY | os.O_CLOEXEC) for _ in range(count))
+    except OSError as error:
+        return error.errno not in (errno.EMFILE, errno.ENFILE)
+    finally:
+        for one in opened:
+            os.close(one)
+    return True
+
+
 def _descriptors() -> Iterable[int]:
     try:
         return [int(name) for name in os.listdir("/proc/self/fd")]  # noqa: PTH208 - names only
@@ -101,11 +118,12 @@ def _descriptors() -> Iterable[int]:
 
 def left_out(stored: Stored, file: str) -> Error:
     """HDF5 did not open a source, and gave fill values in its place."""
+    what = f"its source file {file!r}" if file else "a source file"
     advice = "raise the limit of open files (ulimit -n), or close some; set HDF5_VDS_PREFIX before Python starts"
     return Error(
         code="io_error",
         operation=f"read dataset {stored.info.name!r} of",
         file=stored.home,
-        cause=f"the HDF5 library could not open its source file {file!r}, and gave fill values in its place",
+        cause=f"the HDF5 library could not open {what}, and gave fill values in its place",
         advice=advice,
     )

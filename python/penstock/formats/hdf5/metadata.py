@@ -188,7 +188,7 @@ class Metadata(Container):
         with explained(self.name, stored.info.name):
             files = self._source_files(stored, box) if stored.info.layout == "virtual" else set()
             found = read_values(stored.dataset, stored.how, box, self._watched_bytes(stored.home))
-            missing = not_open(files) if files else None
+            missing = not_open(files) if stored.info.layout == "virtual" else None
             if missing is not None:
                 raise left_out(self._anew(stored), missing)
         return found
