@@ -1,6 +1,6 @@
 /* What ways to write compressed output of all ranks cost: one store, a store of each rank, one rank that writes all.
  *
- *     mpicc -O2 $(penstock config --cflags) mpi_rates.c $(penstock config --libs) -o mpi_rates
+ *     mpicc -O2 $(penstock config --cflags) mpi_rates.c $(penstock config --libs) -lm -o mpi_rates
  *     mpirun -n 4 ./mpi_rates FOLDER 5 [ROWS]
  *
  * Eight steps of 48 MiB, 3072 rows of 4096 numbers: a smooth field of float32 with noise. The ways take turns. A line
