@@ -21,7 +21,10 @@ from penstock._core import Buffer
 if TYPE_CHECKING:
     import numpy
 
+    from penstock._arrays.selection import Picks, Selection
+
 Shape = tuple[int, ...]
+_BOXES_AT_ONCE = 1 << 16  # of a gather
 _ON_GPU = (2, 13)  # kinds of memory, as DLPack numbers them: CUDA, and managed by CUDA
 
 
@@ -208,17 +211,47 @@ class Array(AsNumber, _core.ArrayBase):
         return host
 
     def __getitem__(self, index: Any) -> Array:
-        """A view by integers, slices and '...'; or, of compound elements, field(name)."""
+        """A view by integers, slices and '...'; or, of compound elements, field(name). A list of integers or a mask, of
+        one dimension or of all, gives a copy, gathered on the device."""
         if isinstance(index, str):
             return self.field(index)
         from penstock._arrays.selection import select
 
         chosen = select(self.shape, index)
+        if chosen.picks is not None:
+            return self._gathered(chosen, chosen.picks)
         pairs = list(zip(chosen.first, self.strides, strict=True))
         kept = [axis for axis, gone in enumerate(chosen.dropped) if not gone]
         strides = tuple(self.strides[axis] * chosen.steps[axis] for axis in kept)
         offset = self.offset_bytes + (sum(first * stride for first, stride in pairs) if chosen.size else 0)
         return Array(self.buffer, self.dtype, chosen.shape, offset, strides)
+
+    def _gathered(self, chosen: Selection, picks: Picks) -> Array:
+        """Elements by number, in C order and in the byte order of this machine."""
+        import numpy as np
+
+        context, item, shape = self.buffer.context, self.dtype.itemsize, chosen.shape
+        buffer = _core.allocate(context, max(1, chosen.size * item), self.buffer.kind, "none")
+        fresh = Array(buffer, self.dtype.native, shape)
+        kept = [axis for axis, gone in enumerate(chosen.dropped) if not gone]
+        others = [(place, axis) for place, axis in enumerate(kept) if axis != picks.axis]
+        if picks.single:
+            sources = picks.numbers @ np.array(self.strides, np.int64)
+        else:
+            first = sum(at * stride for at, stride in zip(chosen.first, self.strides, strict=True))
+            sources = first + picks.numbers * self.strides[picks.axis]
+        counts = [shape[place] for place, _ in others] or [1]
+        into = [fresh.strides[place] for place, _ in others] or [item]
+        out_of = [self.strides[axis] * chosen.steps[axis] for _, axis in others] or [item]
+        step = fresh.strides[kept.index(picks.axis)]
+        for begin in range(0, len(sources) if chosen.size else 0, _BOXES_AT_ONCE):
+            part = sources[begin : begin + _BOXES_AT_ONCE]
+            table = np.empty((len(part), 2 + 3 * len(counts)), np.int64)
+            table[:, 0] = (begin + np.arange(len(part))) * step
+            table[:, 1] = self.offset_bytes + part
+            table[:, 2:] = (*counts, *into, *out_of)
+            _core.copy_boxes(context, buffer, self.buffer, table, item, self.dtype.swap_bytes)
+        return fresh
 
     def __len__(self) -> int:
         if not self.shape:

@@ -40,4 +40,5 @@ class HostArray(np.ndarray[Any, Any]):
         """The same elements with these members alone. KeyError lists the members."""
         for name in names:
             self.field(name)
-        return self[list(names)].view(HostArray)
+        found: HostArray = np.asarray(self)[list(names)].view(HostArray)
+        return found

@@ -222,3 +222,45 @@ def test_print_copies_only_what_it_shows(monkeypatch: pytest.MonkeyPatch) -> Non
         told = str(Array(context.allocate(4), "bfloat16", (2,)))
         assert "bfloat16" in told or find_spec("ml_dtypes") is not None
     assert 0 < sum(copied) < 60
+
+
+VIEWS = {
+    "whole": lambda one: one,
+    "turned": lambda one: one.T,
+    "backwards": lambda one: one[::-1, :, 1:],
+    "a part": lambda one: one[1:3, 0],
+}
+LISTS = {
+    "a list": [1, 0, 1, -1],
+    "none": [],
+    "a mask of rows": None,
+    "behind a slice": (slice(None, None, -1), [1, 0]),
+    "beside an integer": ([1, 0], -1),
+    "a tuple": ((1, 0), slice(0, 2)),
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("index", LISTS)
+@pytest.mark.parametrize("dtype", ["f4", ">i2", "c16", [("a", "i2"), ("b", "f8")]])
+def test_a_list_takes_the_elements_that_it_names(context: penstock.Context, view: str, index: str, dtype: Any) -> None:
+    content = np.arange(4 * 3 * 5).reshape(4, 3, 5).astype("i2").astype(dtype)
+    plain, array = (VIEWS[view](one) for one in (content, filled(context, content)))
+    wanted: Any = LISTS[index]
+    if wanted is None:
+        wanted = np.arange(len(plain)) % 2 == 1
+    found = array[wanted].to_numpy()
+    assert found.dtype == plain.dtype.newbyteorder("=") and np.array_equal(found, plain[wanted])
+    mask = (np.arange(plain.size) % 3 == 0).reshape(plain.shape)
+    assert np.array_equal(array[mask].to_numpy(), plain[mask])
+
+
+def test_many_elements_are_gathered_in_portions(context: penstock.Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock._arrays.array._BOXES_AT_ONCE", 3)
+    content = np.arange(60.0).reshape(20, 3)
+    order = np.random.default_rng(1).permutation(20)
+    array = filled(context, content)
+    assert np.array_equal(array[order].to_numpy(), content[order])
+    assert np.array_equal(array[content > 7].to_numpy(), content[content > 7])
+    with pytest.raises(IndexError, match="index 20 is out of bounds"):
+        array[[0, 20]]
