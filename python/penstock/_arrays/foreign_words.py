@@ -41,6 +41,7 @@ _OF_DATASETS = {
     "shards": "dataset.info has what is known of its layout",
 }
 _OF_GROUPS = {
+    "create_dataset": 'file.create_dataset("group/name", shape, dtype) makes one in a group',
     "create_group": 'a new dataset "group/name" makes its groups',
     "require_group": 'a new dataset "group/name" makes its groups',
     "require_dataset": "file.create_dataset(name, shape, dtype) makes one, `name in file` tells whether it is there",

@@ -7,7 +7,7 @@ What must stay true: it is NumPy's array and nothing less; what all arrays that 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 
@@ -26,9 +26,9 @@ class HostArray(np.ndarray[Any, Any]):
                 raise AttributeError(f"a penstock.HostArray has no .{name}: {advice}", name=name, obj=self)
             return object.__getattribute__(self, name)
 
-    def to_numpy(self) -> np.ndarray[Any, Any]:
-        """A copy."""
-        return np.array(self)
+    def to_numpy(self, dtype: Any = None, **_: Any) -> np.ndarray[Any, Any]:
+        """A copy. pandas, which takes what has this method for an array of its own, names a type and more."""
+        return np.array(self, dtype)
 
     def field(self, name: str) -> HostArray:
         """A member of compound elements. KeyError lists the members."""
@@ -40,5 +40,4 @@ class HostArray(np.ndarray[Any, Any]):
         """The same elements with these members alone. KeyError lists the members."""
         for name in names:
             self.field(name)
-        found: HostArray = np.asarray(self)[list(names)].view(HostArray)
-        return found
+        return cast("HostArray", self[list(names)])

@@ -73,6 +73,11 @@ class Group(WordsOfGroups, Mapping[str, "Entry"]):
             raise KeyError(f"{self._file.name}: the reference leads nowhere")
         return Group(self._file, "")[reference.name]
 
+    if not TYPE_CHECKING:  # a file takes values; a type checker says that a group does not
+
+        def __setitem__(self, name: str, value: object) -> None:
+            raise TypeError(f"a group makes no datasets: write file[{self._whole(name)!r}] = value")
+
     def _whole(self, name: str) -> str:
         """A name that begins with a slash is one of the file, where slashes make groups."""
         if not self._prefix or (name.startswith("/") and self._file.kind.has_groups):

@@ -244,6 +244,19 @@ def test_text_in_an_array_says_how_to_get_the_str(both: Both, word: str) -> None
         assert found.item() in ("hello", "é") and f"{found}" == found.item()
 
 
+def test_text_is_a_series_of_pandas(both: Both) -> None:
+    pandas = pytest.importorskip("pandas")
+    assert pandas.Series(both[1]["texts"][...]).tolist() == ["a", "é", ""]
+    assert pandas.DataFrame({"t": both[1]["texts"][...], "n": both[1]["x"][:3, 0]})["t"].tolist() == ["a", "é", ""]
+
+
+def test_a_group_that_is_written_to_says_what_takes_values(both: Both) -> None:
+    with pytest.raises(TypeError, match=r"a group makes no datasets: write file\['g/new'\] = value"):
+        both[1]["g"]["new"] = np.arange(3)
+    with pytest.raises(AttributeError, match=r"Group has no .create_dataset: file.create_dataset"):
+        both[1]["g"].create_dataset("new", (3,), "f4")
+
+
 def test_an_attribute_is_no_member_and_says_where_it_is(tmp_path: Path) -> None:
     with ps.create(tmp_path / "a.nc", device="host") as file:
         file["T"] = np.arange(3.0)
