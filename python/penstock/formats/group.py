@@ -112,7 +112,8 @@ class Group(WordsOfGroups, Mapping[str, "Entry"]):
     ) -> Pending[Any]:
         """Starts reading several datasets in one submission, into one new buffer that their arrays share.
 
-        `names`: names, or a mapping from names to selections (None: all), or to memory to fill (as `out`).
+        `names`: names, or a mapping from names to selections (None: all; elements by number are a list), or to memory
+        to fill (an array, as `out`).
         `result()` of what it returns is a dict of arrays.
         """
         return self._start_many(names, stream, options)
