@@ -77,6 +77,8 @@ def test_a_kernel_compiles(tmp_path: Path) -> None:
 def nvrtc() -> ctypes.CDLL:
     folders = [Path(NVCC).resolve().parents[1] / one for one in ("lib64", "lib")] if NVCC else []
     found = [one for folder in folders for one in sorted(folder.glob("libnvrtc.so*"))]
+    for builtins in {one.resolve() for folder in folders for one in folder.glob("libnvrtc-builtins.so*")}:
+        ctypes.CDLL(os.fspath(builtins))  # NVRTC asks for them by name, which the system need not know
     for name in (*map(str, found), "libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12"):
         try:
             return ctypes.CDLL(name)
