@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from c_abi.compilers import works
+from c_abi.mpi_rig import MAY_START, kinds_of, marks_of
 from c_abi.snapshot_rig import LIBRARY
 
 import penstock
@@ -17,14 +17,8 @@ TREE = Path(__file__).parents[3]
 LIMIT_S = 120
 NY, NX, STEPS = 23, 60, 5
 WHOLE = 1000.0 * np.arange(1, STEPS + 1)[:, None, None] + 100.0 * np.arange(NY)[:, None] + np.arange(NX)
-ROOT_TOO = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-ROOT_TOO |= {"OMPI_MCA_rmaps_base_oversubscribe": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
-FOUND = [kind for kind in (".openmpi", ".mpich") if works(f"mpicc{kind}")] or [""]
-KINDS = [FOUND[0], *(pytest.param(kind, marks=pytest.mark.long) for kind in FOUND[1:])]
-pytestmark = [
-    pytest.mark.skipif(not LIBRARY.exists(), reason="the package is not installed: it has no library"),
-    pytest.mark.skipif(not works(f"mpicc{FOUND[0]}"), reason="there is no MPI with a C compiler"),
-]
+KINDS = kinds_of("mpicc")
+pytestmark = marks_of("mpicc", KINDS, "C")
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -39,7 +33,7 @@ def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 def run(program: list[str], ranks: int, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [one.format(ranks) for one in program] + list(arguments)
-    environment = {**os.environ, **ROOT_TOO}
+    environment = {**os.environ, **MAY_START}
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LIMIT_S)
 
 

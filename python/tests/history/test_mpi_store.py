@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from c_abi.compilers import works
+from c_abi.mpi_rig import MAY_START, kinds_of, marks_of
 from c_abi.snapshot_rig import LIBRARY
 
 import penstock
@@ -25,14 +26,8 @@ TREE = Path(__file__).parents[3]
 LIMIT_S = 120
 KILLS = int(os.environ.get("PENSTOCK_SIGNALS", "6"))
 SMALL, LARGE = 50, 60_000  # columns: steps that share files, and steps that have one each
-ROOT_TOO = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-ROOT_TOO |= {"OMPI_MCA_rmaps_base_oversubscribe": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
-FOUND = [kind for kind in (".openmpi", ".mpich") if works(f"mpicc{kind}")] or [""]
-KINDS = [FOUND[0], *(pytest.param(kind, marks=pytest.mark.long) for kind in FOUND[1:])]
-pytestmark = [
-    pytest.mark.skipif(not LIBRARY.exists(), reason="the package is not installed: it has no library"),
-    pytest.mark.skipif(not works(f"mpicc{FOUND[0]}"), reason="there is no MPI with a C compiler"),
-]
+KINDS = kinds_of("mpicc")
+pytestmark = marks_of("mpicc", KINDS, "C")
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -52,7 +47,7 @@ def started(program: list[str], ends: list[int], *arguments: object) -> list[str
 
 
 def run(command: list[str], **more: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, **ROOT_TOO, **more}
+    environment = {**os.environ, **MAY_START, **more}
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LIMIT_S)
 
 
@@ -150,7 +145,7 @@ def test_a_rank_that_is_killed_leaves_every_step_that_was_published(
         path = tmp_path / f"{kill}.zarr"
         command = started(program, [4, 8, 10], path, "zarr", compression, 0, columns)
         launcher = subprocess.Popen(
-            command, env={**os.environ, **ROOT_TOO}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            command, env={**os.environ, **MAY_START}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
         assert launcher.stdout is not None
         lines = [launcher.stdout.readline()]
@@ -178,7 +173,7 @@ def test_the_program_behind_the_figures_prints_what_each_way_took(program: list[
     assert float(lines[3].split()[-4]) == 1.0, "MiB of a step that is not compressed"
 
 
-@pytest.mark.skipif(not works(f"mpifort{FOUND[0]}"), reason="there is no MPI with a Fortran compiler")
+@pytest.mark.skipif(not works(f"mpifort{KINDS[0]}"), reason="there is no MPI with a Fortran compiler")
 def test_fortran_writes_it_too(program: list[str], tmp_path: Path) -> None:
     kind = program[0].removeprefix("mpirun")
     sources = [TREE / "bindings" / "fortran" / f"penstock{one}.f90" for one in ("", "_history", "_mpi")]

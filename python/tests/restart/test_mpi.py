@@ -9,22 +9,16 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from c_abi.compilers import works
+from c_abi.mpi_rig import MAY_START, kinds_of, marks_of
 from c_abi.snapshot_rig import LIBRARY
 
 TREE = Path(__file__).parents[3]
 LIMIT_S = 120
-ROOT_TOO = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-ROOT_TOO |= {"OMPI_MCA_rmaps_base_oversubscribe": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
-ROOT_TOO |= {"OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
+ROOT_TOO = MAY_START | {"OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
 MODULES = ("", "_history", "_mpi", "_snapshot", "_restart", "_mpi_restart")
 ALL = 100_003
-FOUND = [kind for kind in (".openmpi", ".mpich") if works(f"mpifort{kind}")] or [""]
-KINDS = [FOUND[0], *(pytest.param(kind, marks=pytest.mark.long) for kind in FOUND[1:])]
-pytestmark = [
-    pytest.mark.skipif(not LIBRARY.exists(), reason="the package is not installed: it has no library"),
-    pytest.mark.skipif(not works(f"mpifort{FOUND[0]}"), reason="there is no MPI with a Fortran compiler"),
-]
+KINDS = kinds_of("mpifort")
+pytestmark = marks_of("mpifort", KINDS, "Fortran")
 
 
 @pytest.fixture(scope="module", params=KINDS)
