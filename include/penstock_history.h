@@ -136,6 +136,10 @@ int penstock_history_set_attribute(penstock_history* history, const char* variab
 int penstock_history_begin(penstock_history* history, penstock_error* error);
 /* The same number in all processes that make the same file. */
 int penstock_history_digest(const penstock_history* history, uint64_t* digest, penstock_error* error);
+/* Elements along one dimension that a process has, of boxes of which any store can be made: start and shape of a
+ * variable. Each process has as many as the others; the last one that has some may have fewer, those behind none. */
+int penstock_history_split(uint64_t length, uint32_t processes, uint32_t process, uint64_t* start, uint64_t* shape,
+                           penstock_error* error);
 /* For several processes and a Zarr store, where each writes files of its own: numbers of whose multiples each box of
  * this process begins and ends, one for each dimension of each variable with global_shape; 0: any. Before begin they
  * become the greatest common divisors of those of all processes, and digest then refuses boxes that do not go together.

@@ -91,6 +91,14 @@ module penstock_history
       integer(c_int64_t), intent(out) :: digest
       type(penstock_error), intent(inout), optional :: error
     end function
+    ! start counts from 0, as in C; that of penstock_history_field counts from 1.
+    integer(c_int) function penstock_history_split(length, processes, process, start, shape, error) bind(c)
+      import
+      integer(c_int64_t), value :: length
+      integer(c_int32_t), value :: processes, process
+      integer(c_int64_t), intent(out) :: start, shape
+      type(penstock_error), intent(inout), optional :: error
+    end function
     integer(c_int) function penstock_history_cuts(history, cuts, count, error) bind(c)
       import
       type(c_ptr), value :: history

@@ -4,8 +4,8 @@
  *     mpirun -n 4 ./mpi_history mpi_history.nc
  *     mpirun -n 4 ./mpi_history run.zarr zarr zstd
  *
- * Ranks have equal numbers of rows, and the last ones have what is left, or none. A Zarr store takes them so: each rank
- * compresses its rows, and writes them to files of its own.
+ * penstock_history_split gives ranks equal numbers of rows, and the last ones what is left, or none. A Zarr store takes
+ * them so: each rank compresses its rows, and writes them to files of its own.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,10 +47,8 @@ int main(int count, char** arguments) {
     if (count > 3) options.compression = arguments[3];
     options.encode_threads = 1; /* as it is, each rank takes all cores */
     need(penstock_history_open(context, count > 1 ? arguments[1] : "mpi_history.nc", &options, &history, &error));
-    const int most = (NY + ranks - 1) / ranks, before = rank * most;
-    const uint64_t first = (uint64_t)(before < NY ? before : NY);
-    const uint64_t end = (uint64_t)(before + most < NY ? before + most : NY);
-    const uint64_t shape[] = {end - first, NX}, start[] = {first, 0};
+    uint64_t shape[] = {0, NX}, start[] = {0, 0};
+    need(penstock_history_split(NY, (uint32_t)ranks, (uint32_t)rank, &start[0], &shape[0], &error));
     variable.name = "T";
     variable.dtype = "float32";
     variable.dimensions = names;
@@ -62,8 +60,8 @@ int main(int count, char** arguments) {
     need(penstock_mpi_history_begin(history, MPI_COMM_WORLD, &error));
 
     for (int step = 1; step <= STEPS; ++step) {
-        for (uint64_t row = 0; row < end - first; ++row) {
-            for (int i = 0; i < NX; ++i) field[row][i] = (float)(1000 * step + 100 * (int)(first + row) + i);
+        for (uint64_t row = 0; row < shape[0]; ++row) {
+            for (int i = 0; i < NX; ++i) field[row][i] = (float)(1000 * step + 100 * (int)(start[0] + row) + i);
         }
         need(penstock_history_put(history, "T", field, &error));
         need(penstock_mpi_history_end_step(history, 10.0 * step, MPI_COMM_WORLD, &error));

@@ -6,7 +6,7 @@
 !     mpifort $(printf "$share/%s.f90 " $modules) mpi_history.f90 $(penstock config --libs) -o mpi_history_fortran
 !     mpirun -n 4 ./mpi_history_fortran run.zarr
 !
-! Ranks have equal numbers of rows, and the last ones have what is left, or none.
+! penstock_history_split gives ranks equal numbers of rows, and the last ones what is left, or none.
 program mpi_history
   use mpi_f08
   use penstock_mpi
@@ -22,7 +22,7 @@ program mpi_history
   character(kind=c_char, len=:), allocatable, target :: form, packing
   character(len=1024) :: name
   real(c_float), allocatable, target :: field(:, :)
-  integer(c_int64_t) :: most, before, rows, i, j
+  integer(c_int64_t) :: before, rows, i, j
   integer :: rank, ranks, step
 
   call MPI_Init()
@@ -34,9 +34,7 @@ program mpi_history
   call need(penstock_mpi_local_device(MPI_COMM_WORLD, text, error))
   with%device = c_loc(device)
   call need(penstock_context_create(with, context, error))
-  most = (ny + ranks - 1)/ranks
-  before = min(ny, rank*most)
-  rows = min(ny, before + most) - before
+  call need(penstock_history_split(ny, ranks, rank, before, rows, error))
   allocate (field(nx, max(rows, 1_c_int64_t)))
 
   form = penstock_name('zarr')

@@ -119,6 +119,16 @@ struct HistoryFacts {
     Evidence last;                      // of the transfer of the last published step
 };
 
+// Elements along one dimension that a process has of a variable.
+struct HistoryShare {
+    std::uint64_t start = 0;
+    std::uint64_t shape = 0;
+};
+// Boxes of which any store can be made: each process has as many elements as the others, the last one that has some may
+// have fewer, and those behind it have none. No other division gives the fullest process fewer. Throws
+// Error{invalid_argument} of a process that is not below `processes`.
+HistoryShare history_split(std::uint64_t length, std::uint32_t processes, std::uint32_t process);
+
 class History {
   public:
     // The file appears at the first put(), whole and without steps. Throws Error of options that make no sense.

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from penstock.formats.model import Extent
     from penstock.formats.pending import Pending
     from penstock.formats.reference import Reference
-    from penstock.history.history import History, HistoryFacts
+    from penstock.history.history import History, HistoryFacts, history_split
     from penstock.restart.restart import Restart, RestartFacts
     from penstock.snapshot.snapshot import Snapshot, SnapshotFacts, cell_order
 
@@ -100,6 +100,7 @@ __all__ = [
     "get_library_dir",
     "get_pkgconfig_dir",
     "gpu",
+    "history_split",
     "hmatrix",
     "load",
     "open",
@@ -135,7 +136,7 @@ _HOMES = {
     "formats.model": ("Extent",),
     "formats.pending": ("Pending",),
     "formats.reference": ("Reference",),
-    "history.history": ("History", "HistoryFacts"),
+    "history.history": ("History", "HistoryFacts", "history_split"),
     "restart.restart": ("Restart", "RestartFacts"),
     "snapshot.snapshot": ("Snapshot", "SnapshotFacts", "cell_order"),
 }

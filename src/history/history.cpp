@@ -30,6 +30,17 @@ decltype(auto) of_history(const history::HistoryState& state, Call&& call) {
 
 }  // namespace
 
+HistoryShare history_split(std::uint64_t length, std::uint32_t processes, std::uint32_t process) {
+    if (process >= processes) {
+        throw Error(ErrorCode::invalid_argument, "split history",
+                    "this is process " + std::to_string(process) + " of " + std::to_string(processes),
+                    "numbers go from 0 to one less than processes");
+    }
+    const std::uint64_t each = length / processes + (length % processes != 0 ? 1 : 0);
+    const std::uint64_t start = each * process < length ? each * process : length;
+    return {start, length - start < each ? length - start : each};
+}
+
 History::History(const Context& context, std::string name, const HistoryOptions& options)
     : state_(std::make_unique<history::HistoryState>(context, std::move(name), options)) {}
 // A forked child has no thread of its parent to wait for: what it holds stays.

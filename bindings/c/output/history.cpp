@@ -188,6 +188,15 @@ int penstock_history_digest(const penstock_history* history, uint64_t* digest, p
     return guarded("sum history", error, [&] { required("the digest", digest) = opened(history).digest(); });
 }
 
+int penstock_history_split(uint64_t length, uint32_t processes, uint32_t process, uint64_t* start, uint64_t* shape,
+                           penstock_error* error) {
+    return guarded("split history", error, [&] {
+        const penstock::HistoryShare share = penstock::history_split(length, processes, process);
+        required("the start", start) = share.start;
+        required("the shape", shape) = share.shape;
+    });
+}
+
 int penstock_history_cuts(penstock_history* history, uint64_t** cuts, uint64_t* count, penstock_error* error) {
     return guarded("cut", error, [&] {
         const std::span<std::uint64_t> all = opened(history).cuts();

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from penstock import _core
 from penstock._arrays.dtype import DType
@@ -21,12 +21,23 @@ from penstock._files.file_name import file_name
 from penstock._files.open_files import with_room
 from penstock._shared import shared_context
 from penstock._told import Evidence, evidence_of
-from penstock.formats.reading.target import Target, stream_handle
-from penstock.formats.writing import value_of
-from penstock.history.values import Halo, attributes_of, compression_of, halo_of, names_of, number_of, plain_name
+from penstock.formats.reading.target import stream_handle
+from penstock.history.arrays import PlainArray, PutField, SeenArray, numbers, plain
+from penstock.history.together import HistoryRanks
+from penstock.history.values import (
+    Halo,
+    attributes_of,
+    compression_of,
+    halo_of,
+    names_of,
+    number_of,
+    plain_name,
+    whole_shape,
+)
 
 if TYPE_CHECKING:
     from penstock._api import Context, FileName
+    from penstock._files.communicator import Communicator
 
 
 @dataclass(frozen=True)
@@ -34,7 +45,8 @@ class HistoryFacts:
     """How far a history is, and where the time went.
 
     Attributes:
-        steps_ended, steps_published: ended by the model; seen by readers of the file.
+        steps_ended, steps_written: ended by the model; whose data, of this process, are in the file.
+        steps_published: seen by readers of the file.
         step_bytes, slot_bytes: of one step in the file, where nothing is compressed; of the memory of all slots.
         put_seconds: in put() and end_step(), without waits.
         wait_seconds: for a free slot: the file is slower than the model.
@@ -45,6 +57,7 @@ class HistoryFacts:
     """
 
     steps_ended: int
+    steps_written: int
     steps_published: int
     step_bytes: int
     slot_bytes: int
@@ -56,43 +69,13 @@ class HistoryFacts:
     evidence: Evidence | None
 
 
-class _Field(NamedTuple):
-    """What arrays of a variable must be."""
+def history_split(length: int, processes: int, process: int) -> tuple[int, int]:
+    """(start, shape) along one dimension of boxes of which any store can be made: each process has as many elements as
+    the others, the last one that has some may have fewer, and those behind it have none.
 
-    dtype: DType
-    shape: tuple[int, ...]  # halo included
-    stored: str  # the type in the file
-
-
-class _Seen(NamedTuple):
-    """An array that was put: what is like it needs no second look."""
-
-    key: tuple[Any, ...]
-    strides: list[int]
-
-
-class _Plain(NamedTuple):
-    """What an array says of itself to all libraries."""
-
-    key: tuple[Any, ...]  # class of the array, type, shape and strides
-    address: int  # of its first element
-    stream: Any  # that its owner names
-
-
-def _plain(array: Any) -> _Plain | None:
-    """None: the array shares no memory in this way."""
-    import numpy as np
-
-    protocol = "__array_interface__" if isinstance(array, np.ndarray) else "__cuda_array_interface__"
-    try:
-        told = getattr(array, protocol, None)
-    except (RuntimeError, TypeError):  # a tensor that needs its gradient
-        return None
-    if not isinstance(told, dict) or not isinstance(told.get("data"), tuple):
-        return None
-    place = None if protocol == "__array_interface__" else getattr(array, "device", None)
-    key = type(array), told["typestr"], told["shape"], told.get("strides"), place
-    return _Plain(key, told["data"][0], told.get("stream"))
+        start, rows = penstock.history_split(1000, comm.size, comm.rank)
+    """
+    return _core.history_split(length, processes, process)
 
 
 class History:
@@ -126,6 +109,9 @@ class History:
         shuffle: False leaves the bytes of an element together.
         encode_threads: that compress a step; 0: one for each CPU of the process.
         attrs: of the file.
+        comm: of mpi4py, or what has its rank, size and allgather: its processes write one file, each its box of the
+            variables. All of them make a History, and call begin(), or the first put(), end_step(), wait() and close();
+            where one fails in these, all raise its message.
         device, context: as of penstock.open().
     """
 
@@ -147,26 +133,23 @@ class History:
         shuffle: bool | None = None,
         encode_threads: int = 0,
         attrs: Mapping[str, Any] | None = None,
+        comm: Communicator | None = None,
         device: str = "auto",
         context: Context | None = None,
     ) -> None:
         self.name = file_name(name, "open history")
-        context = context or shared_context(device)
-        if memory == "auto":
-            memory = "host" if context._place[1] else "device"
         self._time = time_units, calendar
-        self._context = context._raw
-        self._fields: dict[str, _Field] = {}
-        self._seen: dict[str, _Seen] = {}
+        self._fields: dict[str, PutField] = {}
+        self._seen: dict[str, SeenArray] = {}
         self._begun = False
-        self._raw = _core.history(
-            self._context,
-            self.name,
+        self._ranks = HistoryRanks(comm, self.name) if comm is not None and comm.size > 1 else None
+        self._open(
+            context,
+            (device, memory),
             format=format,
             time_units=time_units,
             calendar=calendar,
             start_time=start_time,
-            memory=memory,
             slots=slots,
             durable=durable,
             replace=replace,
@@ -179,6 +162,21 @@ class History:
         self._held: deque[list[Any]] = deque([[]], maxlen=int(slots) + 1)
         self._end = weakref.finalize(self, _leave, self._raw)  # also when the interpreter ends
         self.set_attrs(attrs or {})
+
+    def _open(self, context: Context | None, place: tuple[str, str], **options: Any) -> None:
+        def opened() -> None:
+            device, memory = place
+            found = context or shared_context(device)
+            if memory == "auto":
+                memory = "host" if found._place[1] else "device"
+            self._context = found._raw
+            self._raw = _core.history(self._context, self.name, memory=memory, **options)
+
+        if self._ranks:
+            options.update(self._ranks.numbers())
+            self._ranks.open(opened)
+        else:
+            opened()
 
     def define(  # noqa: PLR0913 - one keyword a choice
         self,
@@ -197,6 +195,8 @@ class History:
         compression_level: int | None = None,
         shuffle: bool | None = None,
         chunk_shape: Sequence[int] = (),
+        global_shape: Sequence[int] = (),
+        start: Sequence[int] = (),
         attrs: Mapping[str, Any] | None = None,
     ) -> None:
         """A field with a value for each step. Before the first put().
@@ -213,6 +213,8 @@ class History:
             compression, compression_level, shuffle: as of the history; None: what the history has.
             chunk_shape: of compressed chunks, in the order of `dims`; layers of the last dimensions, 1 MiB at most,
                 where it is not said.
+            global_shape, start: of several processes: of all their boxes together, and where the box of this one
+                begins there. Boxes may be empty. Without them process 0 writes the variable, and the others put it too.
             attrs: text and numbers. CF knows "units", "standard_name", "long_name", "_FillValue" and others.
         """
         if (like is None) == (shape is None):
@@ -221,17 +223,11 @@ class History:
         dimensions, stored = names_of(name, dims), DType.of(dtype)
         low, high = halo_of(name, halo, len(dimensions))
         around = [a + b for a, b in zip(low, high, strict=True)]
-        if like is not None:
-            target = _numbers(name, like)
-            source, whole = target.dtype, target.shape
-        else:
-            source = DType.of(source_dtype or stored)
-            whole = tuple(int(n) + more for n, more in zip(shape or (), around, strict=False))
-        written = [n - more for n, more in zip(whole, around, strict=False)]
-        if len(whole) != len(dimensions) or len(shape or whole) != len(dimensions):
-            rank = len(shape or whole)
-            raise ValueError(f"variable {name!r} has {rank} dimensions and {len(dimensions)} names of them")
-        if min(written, default=1) < 1:
+        target = None if like is None else numbers(name, like)
+        source = DType.of(source_dtype or stored) if target is None else target.dtype
+        whole = whole_shape(name, shape if target is None else target.shape, around, has_halo=target is not None)
+        written = [n - more for n, more in zip(whole, around, strict=True)]
+        if min(written, default=1) < (0 if len(global_shape) else 1):
             raise ValueError(f"variable {name!r}: nothing of the shape {whole} is left without its halo of {around}")
         self._raw.define(
             name=name,
@@ -246,9 +242,11 @@ class History:
             file_dimensions=names_of(name, file_dims or ()),
             compression=packing if compression is not None else None,
             chunk_shape=[int(one) for one in chunk_shape],
+            global_shape=[int(one) for one in global_shape],
+            start=[int(one) for one in start],
             attributes=attributes_of(attrs or {}, stored.name),
         )
-        self._fields[name] = _Field(source, whole, stored.name)
+        self._fields[name] = PutField(source, whole, stored.name)
 
     def constant(
         self, name: str, values: Any, dims: Sequence[str] = (), attrs: Mapping[str, Any] | None = None
@@ -274,30 +272,44 @@ class History:
         for attribute in attributes_of(attrs, of_type):
             self._raw.set_attribute(variable, attribute)
 
+    def begin(self) -> None:
+        """Makes the file; the first put() does it where this was not called. Definitions end with it."""
+        if self._ranks:
+            self._ranks.begin(self._raw)
+        else:
+            with_room(self._raw.begin)
+        self._begun = True
+
     def put(self, name: str, array: Any, stream: Any = None) -> None:
         """The field of this step, which may change once put() has returned: an array of any library, with any strides.
         A variable with a statistic takes several. Raises Error of another shape, type or device, and of a step that
-        failed before.
+        failed before; of several processes, that one is told by end_step(), to all.
 
         Args:
             stream: makes the field: an object with .ptr, .cuda_stream or __cuda_stream__, or an integer handle. Its
                 work comes first, put() does not wait for the device, and the field may be changed by later work of
                 this stream. Without it put() waits until the field is packed."""
+        if self._ranks and not self._begun:
+            self.begin()
         named = stream_handle(stream)
-        seen, found = self._seen.get(name), _plain(array)
-        if seen is not None and found is not None and seen.key == found.key and (named or not found.stream):
-            self._raw.put_at(name, (found.address, seen.strides, named or 0))
-        else:
-            self._put_anew(name, array, found, named)
+        seen, found = self._seen.get(name), plain(array)
+        try:
+            if seen is not None and found is not None and seen.key == found.key and (named or not found.stream):
+                self._raw.put_at(name, (found.address, seen.strides, named or 0))
+            else:
+                self._put_anew(name, array, found, named)
+        except Error as error:
+            if self._ranks is None or not self._ranks.keeps(error):
+                raise
         if named:
             self._held[-1].append(array)
 
-    def _put_anew(self, name: str, array: Any, found: _Plain | None, named: int | None) -> None:
+    def _put_anew(self, name: str, array: Any, found: PlainArray | None, named: int | None) -> None:
         """Compares the array with the definition. The next one like it is put by its address."""
         field = self._fields.get(name)
         if field is None:
             raise self._refused(f"no variable {name!r} is defined", f"defined are: {', '.join(self._fields) or 'none'}")
-        target = _numbers(name, array, named)
+        target = numbers(name, array, named)
         if target.dtype != field.dtype:
             cause = f"variable {name!r} is defined for arrays of {field.dtype}, and this one has {target.dtype}"
             raise self._refused(cause, f"convert it to {field.dtype}, or define the variable like it")
@@ -313,17 +325,23 @@ class History:
             with_room(lambda: self._raw.put(*given))
             self._begun = True
         if found is not None:
-            self._seen[name] = _Seen(found.key, list(target.strides))
+            self._seen[name] = SeenArray(found.key, list(target.strides))
 
     def end_step(self, time: Any) -> None:
         """The step is whole; `time` is later than that of the step before. A number in the units of the history, or
         where it has units a datetime, a numpy.datetime64 or a date of cftime, which takes the package cftime."""
-        self._raw.end_step(number_of(time, *self._time))
+        if self._ranks:
+            self._ranks.end_step(self._raw, lambda: number_of(time, *self._time))
+        else:
+            self._raw.end_step(number_of(time, *self._time))
         self._held.append([])
 
     def wait(self) -> None:
         """Until readers see every step that ended. Raises Error of a step that failed."""
-        self._raw.wait()
+        if self._ranks:
+            self._ranks.wait(self._raw)
+        else:
+            self._raw.wait()
 
     def facts(self) -> HistoryFacts:
         """How far it is, and where the time went."""
@@ -335,6 +353,9 @@ class History:
         """Waits until readers see every step that ended, and closes the file. Raises Error of a step that failed, and
         of fields that were put without an end of their step. Does nothing the second time. An interrupt while it waits
         leaves the history open."""
+        ranks, self._ranks = self._ranks, None
+        if ranks and self._begun:
+            ranks.close(self._raw)
         self._raw.close()
         self._held.clear()
         self._end.detach()
@@ -350,14 +371,6 @@ class History:
             self.close()
         else:
             _leave(self._raw)
-
-
-def _numbers(variable: str, array: Any, stream: int | None = None) -> Target:
-    """The array as memory."""
-    found = value_of(array, stream)
-    if not isinstance(found, Target):
-        raise TypeError(f"variable {variable!r}: this is text, and a history has numbers")
-    return found
 
 
 def _leave(raw: _core.History) -> None:

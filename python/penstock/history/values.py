@@ -32,6 +32,14 @@ def halo_of(variable: str, halo: Halo, rank: int) -> tuple[list[int], list[int]]
     return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
 
 
+def whole_shape(variable: str, given: Sequence[int] | None, around: list[int], *, has_halo: bool) -> tuple[int, ...]:
+    """Lengths of the array in memory. `around`: elements of the halo along each dimension."""
+    shape = [int(one) for one in given or ()]
+    if len(shape) != len(around):
+        raise ValueError(f"variable {variable!r} has {len(shape)} dimensions and {len(around)} names of them")
+    return tuple(n if has_halo else n + more for n, more in zip(shape, around, strict=True))
+
+
 def plain_name(variable: str, dtype: DType) -> str:
     if dtype.big_endian:
         advice = "give arrays in the order of this machine: the format has its own"

@@ -17,11 +17,12 @@ from penstock._shared import shared_context
 from penstock._told import Evidence, evidence_of
 from penstock.formats.reading.target import Target, stream_handle
 from penstock.formats.writing import value_of
-from penstock.snapshot.together import Communicator, write_together
+from penstock.snapshot.together import write_together
 from penstock.snapshot.values import attributes_of, box_of, cells_of, masses_of, numbers_of, type_name
 
 if TYPE_CHECKING:
     from penstock._api import Context, FileName
+    from penstock._files.communicator import Communicator
 
 
 @dataclass(frozen=True)

@@ -6,24 +6,14 @@ What must stay true: where one process fails, all raise an error that names it, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from penstock import _core
 from penstock._error import Error
+from penstock._files.communicator import Communicator
 from penstock._files.open_files import with_room
 
 _T = TypeVar("_T")
-
-
-class Communicator(Protocol):
-    """What is asked of a communicator of mpi4py."""
-
-    @property
-    def rank(self) -> int: ...
-    @property
-    def size(self) -> int: ...
-    def allgather(self, sendobj: Any) -> list[Any]: ...
-    def bcast(self, obj: Any, root: int = 0) -> Any: ...
 
 
 def write_together(

@@ -51,7 +51,7 @@ SOURCES = {  # examples that a page says to have
     "install-and-link": ("snapshot.c", "snapshot.f90"),
     "simulation": ("history/history.c", "history/history.f90", "particles/particles.f90"),
 }
-NEEDS = re.compile(r"# needs ([a-z]+)\n")  # how a block of Python begins that needs a package which may be absent
+NEEDS = re.compile(r"# needs ([a-z0-9]+)\n")  # how a block of Python begins that needs a package which may be absent
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LIMIT_S = 180
 

@@ -11,12 +11,13 @@ import random
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from c_abi.compilers import works
-from c_abi.mpi_rig import MAY_START, kinds_of, marks_of
+from c_abi.mpi_rig import MAY_START, kinds_of, marks_of, ranks_of
 from c_abi.snapshot_rig import LIBRARY
 
 import penstock
@@ -135,6 +136,10 @@ def test_a_rank_that_cannot_write_is_told_by_all(program: list[str], tmp_path: P
     check(path, told, 12, columns)
 
 
+def runs(program: Path) -> Callable[[Path], bool]:
+    return lambda process: (process / "exe").readlink() == program
+
+
 @pytest.mark.parametrize(("compression", "columns"), [("zstd", SMALL), ("gzip", LARGE), ("none", LARGE)])
 def test_a_rank_that_is_killed_leaves_every_step_that_was_published(
     program: list[str], tmp_path: Path, compression: str, columns: int
@@ -149,7 +154,7 @@ def test_a_rank_that_is_killed_leaves_every_step_that_was_published(
         )
         assert launcher.stdout is not None
         lines = [launcher.stdout.readline()]
-        ranks = ranks_of(launcher.pid, Path(command[3]))
+        ranks = ranks_of(launcher.pid, runs(Path(command[3])))
         assert len(ranks) == 3
         time.sleep(chance.random() / 3)
         os.kill(ranks[kill % 3], signal.SIGKILL)
@@ -187,25 +192,3 @@ def test_fortran_writes_it_too(program: list[str], tmp_path: Path) -> None:
         found = zarr.open_group(str(tmp_path / "run.zarr"), mode="r")["T"]
         assert np.array_equal(found[...], (1000 * step + 100 * y + x).astype("f4"))
         assert found.chunks[1] == -(-23 // ranks) and "zstd" in str(found.metadata.codecs).lower()
-
-
-def ranks_of(launcher: int, program: Path) -> list[int]:
-    """Processes below the launcher that run the program."""
-    parents: dict[int, int] = {}
-    found = []
-    for one in Path("/proc").iterdir():
-        if not one.name.isdigit():
-            continue
-        try:
-            parents[int(one.name)] = int((one / "stat").read_text().rsplit(")", 1)[1].split()[1])
-            if (one / "exe").readlink() == program:
-                found.append(int(one.name))
-        except OSError:  # it went
-            continue
-    below = []
-    for one in found:
-        at = one
-        while at not in (0, 1, launcher):
-            at = parents.get(at, 0)
-        below += [one] if at == launcher else []
-    return sorted(below)

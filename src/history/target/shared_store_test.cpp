@@ -277,12 +277,32 @@ TEST_P(SharedStores, refuse_boxes_that_make_too_many_files_before_there_is_one) 
     for (History& one : all) std::ranges::copy(Lengths{1, 0}, one.cuts().begin());
     expect_refusal("boxes of all processes begin and end at multiples of 1 along 'y', so the 333 of this process",
                    [&] { static_cast<void>(all[0].digest()); });
-    expect_refusal("give each process 334 along it, and the last one what is left",
+    expect_refusal("give each process 334 along it, and the last one what is left, as history_split says",
                    [&] { static_cast<void>(all[0].digest()); });
     expect_refusal("a store of its own", [&] { all[0].begin(); });
     for (History& one : all) std::ranges::copy(Lengths{500, 0}, one.cuts().begin());
     expect_refusal("the cuts are not those of all processes", [&] { all[0].begin(); });
     EXPECT_EQ(folder_.entries(), 0u);
+}
+
+TEST(HistorySplit, gives_boxes_of_which_each_is_one_block) {
+    for (const std::uint64_t length : {0u, 1u, 7u, 12u, 1000u, 1025u}) {
+        for (const std::uint32_t processes : {1u, 2u, 7u, 8u, 128u}) {
+            std::uint64_t cut = 0, end = 0;
+            for (std::uint32_t i = 0; i < processes; ++i) {
+                const HistoryShare share = history_split(length, processes, i);
+                EXPECT_EQ(share.start, end) << "behind the one before";
+                end += share.shape;
+                EXPECT_LE(share.shape, (length + processes - 1) / processes);
+                cut = std::gcd(cut, history::cuts_of({{length}, {share.start}, {share.shape}})[0]);
+            }
+            EXPECT_EQ(end, length);
+            if (processes > 1 && length > 1) EXPECT_EQ(cut, (length + processes - 1) / processes);
+        }
+    }
+    const std::uint64_t most = ~std::uint64_t{0};
+    EXPECT_EQ(history_split(most, 4, 3).start + history_split(most, 4, 3).shape, most);
+    EXPECT_THROW(history_split(12, 3, 3), Error);
 }
 
 TEST_P(SharedStores, refuse_to_begin_before_all_agreed_and_another_store) {

@@ -1,5 +1,6 @@
 // History in Python. Waits end where a signal handler raises: put() waits for its slot in slices before it packs, and
 // close() for the steps before it closes.
+#include <algorithm>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -109,6 +110,25 @@ void set_attribute(PythonHistory& self, const std::string& variable, const nb::t
     self.use([&](History& history) { history.set_attribute(made, variable); });
 }
 
+// Of several processes: the cuts of this one become those of all.
+void set_cuts(PythonHistory& self, const std::vector<std::uint64_t>& agreed) {
+    self.use([&](History& history) {
+        const std::span<std::uint64_t> cuts = history.cuts();
+        if (cuts.size() != agreed.size()) {
+            throw Error(ErrorCode::invalid_argument, "cut", "the processes have different numbers of cuts",
+                        "define the same variables on each");
+        }
+        std::copy(agreed.begin(), agreed.end(), cuts.begin());
+    });
+}
+
+std::vector<std::uint64_t> cuts_of(PythonHistory& self) {
+    return self.use([](History& history) {
+        const std::span<std::uint64_t> cuts = history.cuts();
+        return std::vector<std::uint64_t>(cuts.begin(), cuts.end());
+    });
+}
+
 void close(PythonHistory& self) {
     try {
         self.wait();
@@ -142,12 +162,30 @@ void bind_history(nb::module_& module) {
         .def("end_step",
              [](PythonHistory& self, double time) { self.use([&](History& history) { history.end_step(time); }); },
              arg("time"))
+        .def("begin", [](PythonHistory& self) { self.use([](History& history) { history.begin(); }); })
+        .def("digest",
+             [](PythonHistory& self) { return self.use([](History& history) { return history.digest(); }); })
+        .def("cuts", &cuts_of)
+        .def("set_cuts", &set_cuts, arg("cuts"))
+        .def("publish",
+             [](PythonHistory& self, std::uint64_t steps) {
+                 self.use([&](History& history) { history.publish(steps); });
+             },
+             arg("steps"))
         .def("wait", &PythonHistory::wait)
         .def("facts",
              [](PythonHistory& self) {
                  return facts_to_dict(self.use([](History& history) { return history.facts(); }));
              })
         .def("close", &close);
+    module.def("history_split",
+               [](nb::handle length, nb::handle processes, nb::handle process) {
+                   const HistoryShare share = history_split(
+                       whole_number("length", length, kMostBytes), option<std::uint32_t>("processes", processes),
+                       option<std::uint32_t>("process", process));
+                   return nb::make_tuple(share.start, share.shape);
+               },
+               any("length"), any("processes"), any("process"));
     module.def("history", &make_history, arg("context"), any("name"), arg("options"));
 }
 

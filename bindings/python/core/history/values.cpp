@@ -72,6 +72,10 @@ HistoryOptions history_options(const nb::kwargs& keywords) {
             options.compression = compression_of(value);
         else if (name == "encode_threads")
             options.encode_threads = option<std::uint32_t>(name, value);
+        else if (name == "process")
+            options.process = option<std::uint32_t>(name, value);
+        else if (name == "processes")
+            options.processes = option<std::uint32_t>(name, value);
         else
             refuse_keyword("a history", name);
     }
@@ -108,6 +112,10 @@ HistoryVariable history_variable(const nb::kwargs& keywords) {
             if (!value.is_none()) variable.compression = compression_of(value);
         } else if (name == "chunk_shape")
             variable.chunk_shape = nb::cast<Lengths>(value);
+        else if (name == "global_shape")
+            variable.global_shape = nb::cast<Lengths>(value);
+        else if (name == "start")
+            variable.start = nb::cast<Lengths>(value);
         else
             refuse_keyword("a variable", name);
     }
@@ -152,6 +160,7 @@ HistoryAttribute history_attribute(const nb::tuple& attribute) {
 nb::dict facts_to_dict(const HistoryFacts& facts) {
     nb::dict fields;
     fields["steps_ended"] = facts.steps_ended;
+    fields["steps_written"] = facts.steps_written;
     fields["steps_published"] = facts.steps_published;
     fields["step_bytes"] = facts.step_bytes;
     fields["slot_bytes"] = facts.slot_bytes;

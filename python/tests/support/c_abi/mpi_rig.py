@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,3 +36,44 @@ def marks_of(compiler: str, kinds: list[Any], language: str) -> list[pytest.Mark
         pytest.mark.skipif(not LIBRARY.exists(), reason="the package is not installed: it has no library"),
         pytest.mark.skipif(not works(f"{compiler}{kinds[0]}"), reason=f"there is no MPI with a {language} compiler"),
     ]
+
+
+@cache
+def environment_of(kind: str, folder: Path) -> dict[str, str]:
+    """In which Python's mpi4py is of this MPI. Wheels of it ask for MPICH by a name that Debian does not have, which it
+    gets in the folder. Empty: there is no mpi4py that works."""
+    more = dict(MAY_START)
+    if kind == ".mpich":
+        found = sorted(Path("/usr/lib").glob("*/libmpich.so.12"))
+        if found:
+            (folder / "libmpi.so.12").symlink_to(found[0])
+        more |= {"MPI4PY_MPIABI": "mpich", "LD_LIBRARY_PATH": f"{folder}:{os.environ.get('LD_LIBRARY_PATH', '')}"}
+    program = "import os; from mpi4py.MPI import COMM_WORLD as all; os.write(1, b'%d ' % all.size)"
+    command = [f"mpirun{kind}", "-n", "2", sys.executable, "-c", program]
+    try:
+        done = subprocess.run(command, env={**os.environ, **more}, capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return {}
+    return more if done.stdout.split() == ["2", "2"] else {}
+
+
+def ranks_of(launcher: int, is_rank: Callable[[Path], bool]) -> list[int]:
+    """Processes below the launcher for whose folder of /proc this is true."""
+    parents: dict[int, int] = {}
+    found = []
+    for one in Path("/proc").iterdir():
+        if not one.name.isdigit():
+            continue
+        try:
+            parents[int(one.name)] = int((one / "stat").read_text().rsplit(")", 1)[1].split()[1])
+            if is_rank(one):
+                found.append(int(one.name))
+        except OSError:  # it went
+            continue
+    below = []
+    for one in found:
+        at = parents.get(one, 0)
+        while at not in (0, 1, launcher):
+            at = parents.get(at, 0)
+        below += [one] if at == launcher else []
+    return sorted(below)
