@@ -354,7 +354,7 @@ class History:
         of fields that were put without an end of their step. Does nothing the second time. An interrupt while it waits
         leaves the history open."""
         ranks, self._ranks = self._ranks, None
-        if ranks and self._begun:
+        if ranks:
             ranks.close(self._raw)
         self._raw.close()
         self._held.clear()

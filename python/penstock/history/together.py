@@ -115,7 +115,8 @@ class HistoryRanks:
 
     def _publish(self, raw: _core.History, written: Sequence[int]) -> None:
         try:
-            raw.publish(min(written))
+            if min(written) != 0:
+                raw.publish(min(written))
         except Error as error:
             self._late = error
 

@@ -162,13 +162,24 @@ def test_a_rank_that_is_killed_leaves_every_step_that_was_published(ranks: Ranks
     assert steps > KILLS
 
 
+def example_of(ranks: Ranks, count: int, name: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    program = Path(__file__).parents[3] / "examples" / "history" / name
+    words = [f"mpirun{ranks.kind}", "-n", str(count), sys.executable, "-m", "mpi4py", str(program)]
+    command = [*words, *map(str, arguments)]
+    return subprocess.run(command, env=ranks.environment, capture_output=True, text=True, timeout=LIMIT_S)
+
+
+def test_the_program_behind_the_figures_prints_what_each_way_took(ranks: Ranks, tmp_path: Path) -> None:
+    done = example_of(ranks, 2, "mpi_rates.py", tmp_path, 1, 64)
+    assert [line.split(",")[0] for line in done.stdout.splitlines()] == ["one store", "a store of each rank"], (
+        done.stderr
+    )
+    assert not any(tmp_path.iterdir())
+
+
 def test_the_example_writes_a_store_of_any_number_of_ranks(ranks: Ranks, tmp_path: Path) -> None:
-    example = Path(__file__).parents[3] / "examples" / "history" / "mpi_history.py"
     for count in (1, 3, 7):
-        words = [f"mpirun{ranks.kind}", "-n", str(count), sys.executable, "-m", "mpi4py", str(example)]
-        done = subprocess.run(
-            [*words, str(tmp_path / "run.zarr")], env=ranks.environment, capture_output=True, text=True, timeout=LIMIT_S
-        )
+        done = example_of(ranks, count, "mpi_history.py", tmp_path / "run.zarr")
         assert done.stdout == f"5 steps of {count} ranks\n", done.stderr
         step, y, x = np.ogrid[1:6, :23, :60]
         found = zarr.open_group(str(tmp_path / "run.zarr"), mode="r")["T"]

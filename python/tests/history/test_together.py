@@ -168,6 +168,17 @@ def test_ranks_that_call_other_functions_are_told_so(tmp_path: Path) -> None:
     refused(on_ranks(2, uneven), "call the same functions in each process, in one order")
 
 
+def test_a_rank_that_puts_nothing_is_told_when_it_closes(tmp_path: Path) -> None:
+    def idle(comm: ThreadComm) -> None:
+        with opened(comm, tmp_path / "run", [6, 12], format="zarr")[0] as history:
+            history.wait()
+            if comm.rank == 0:
+                history.put("level", np.zeros(3, "f4"))
+
+    refused(on_ranks(2, idle), "call the same functions in each process, in one order")
+    assert not any(tmp_path.iterdir())
+
+
 def test_a_rank_that_has_no_history_is_told_to_all(tmp_path: Path) -> None:
     told = on_ranks(2, lambda comm: write(comm, tmp_path / "run", [6, 12], format="raw", slots=comm.rank))
     refused(told, "0 slots are asked for")
