@@ -227,7 +227,8 @@ nb::tuple solve(hmatrix::StoredSystem& self, const Context& context, const Solve
         }
     }
     hmatrix::SystemSolve asked = solve_options(rest);
-    asked.options.progress = [progress](const hmatrix::Progress& at) {
+    // A handle: copies are made without the GIL.
+    asked.options.progress = [progress = nb::handle(progress)](const hmatrix::Progress& at) {
         return told(progress, at.iteration, at.sweeps, at.relative_residual);
     };
     std::vector<double> x(values_of(given.x0).begin(), values_of(given.x0).end());
