@@ -142,6 +142,7 @@ void HistoryState::begin() {
     check_cuts(layout);
     const HistoryTargetOptions wanted = target_options(layout);
     WriterPlan plan{context_, {}, {}, options_.transfer, layout.has_bounds};
+    plan.transfer.caller_waits = true;  // a small step is written by the thread that waits for it
     const bool compresses = is_compressed(layout.schema);
     if (!compresses) plan.first = first_places(wanted, layout.schema);
     const bool in_one_file = !makes_store(options_.format);

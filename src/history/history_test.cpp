@@ -170,6 +170,7 @@ TEST_P(HistoryTest, ManyStepsGoThroughFewSlots) {
     ASSERT_EQ(found.size(), 200000U);
     for (std::size_t i = 0; i < found.size(); ++i) ASSERT_EQ(found[i], static_cast<float>(i / 1000));
     EXPECT_EQ(history.facts().slot_bytes, 4000U);
+    EXPECT_NE(history.facts().last.plan.find("on the calling thread"), std::string::npos) << "by the thread that waits";
 }
 
 // The model queues its work and goes on: nothing but the order on its stream keeps a field until it is packed.
