@@ -147,6 +147,7 @@ struct DeviceCacheStatistics {
     std::string direct_by;  // "uring", or "direct" with the cause; empty: not used
     std::uint64_t mapped_pages = 0;  // of all files, that the GPU moved through mappings itself
     std::uint64_t mapped_rows = 0;   // and copied past the cache
+    std::uint64_t ordered_rows = 0;  // that gathers took in the order of the file's regions
     std::vector<Array> arrays;
     std::uint64_t page_bytes = 0;
     std::uint64_t pages = 0;         // of the cache

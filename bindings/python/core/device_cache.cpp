@@ -13,6 +13,9 @@ struct Piece {
     std::uint64_t rows, bytes;
 };
 constexpr Piece kPiece{1 << 19, 256 * kMiB}, kEmulatedPiece{1 << 14, 16 * kMiB};
+// The next piece is larger after one that took no longer: the more rows, the closer together an order puts them.
+constexpr std::chrono::milliseconds kQuick{50};
+constexpr std::uint64_t kMostGrowth = 8;
 constexpr std::uint64_t kPieceAlignment = 2 * kMiB;  // no page is split between pieces
 
 struct PythonDeviceCache {
@@ -104,9 +107,11 @@ void move_rows(const PythonDeviceCache& self, const RowsMove& given, Move move) 
     const std::uint64_t count = indices.view().bytes / sizeof(std::int64_t);
     const bool fits = memory.view().bytes == count * given.rows.row_bytes;
     const Piece most = piece_of(self);
-    const std::uint64_t piece = fits ? std::clamp<std::uint64_t>(most.bytes / row, 1, most.rows) : count;
-    for (std::uint64_t at = 0; at < count; at += piece) {
-        const std::uint64_t some = std::min(piece, count - at);
+    const std::uint64_t first = fits ? std::clamp<std::uint64_t>(most.bytes / row, 1, most.rows) : count;
+    std::uint64_t piece = first, some = 0;
+    for (std::uint64_t at = 0; at < count; at += some) {
+        some = std::min(piece, count - at);
+        const Clock::time_point began = Clock::now();
         {
             const GilReleased release;
             if (fits)
@@ -115,6 +120,7 @@ void move_rows(const PythonDeviceCache& self, const RowsMove& given, Move move) 
                 move(indices.view(), memory.view());  // move() refuses these
         }
         heed_signals();
+        if (Clock::now() - began < kQuick) piece = std::min(2 * piece, first * kMostGrowth);
     }
 }
 
@@ -219,6 +225,7 @@ nb::dict statistics(const PythonDeviceCache& self) {
     add_waits(fields, found.waits);
     fields["cycles_per_ns"] = found.cycles_per_ns;
     fields["served"] = served_to_dict(found.served, {found.mapped_pages, found.mapped_rows});
+    fields["ordered_rows"] = found.ordered_rows;
     fields["failed_requests"] = found.failed_requests;
     fields["direct_by"] = found.direct_by;
     fields["arrays"] = arrays;

@@ -126,11 +126,15 @@ struct FileStore {
     }
 
     // Counts bytes that a caller copies from the mapping itself, past the cache: of one row, in one page.
-    PENSTOCK_ONDEVICE void count_row(u32 array, u64 offset_bytes, u64 bytes) const {
+    struct CopiedRows {
+        u64 rows, bytes;
+    };
+    PENSTOCK_ONDEVICE void count_rows(u32 array, u64 offset_bytes, const CopiedRows& more) const {
         MovedByGpu& moved = arrays[array].moved[arrays[array].stripes.file_of(offset_bytes)];
-        P::tick(&moved.rows, u64{1});
-        P::tick(&moved.bytes, bytes);
+        P::tick(&moved.rows, more.rows);
+        P::tick(&moved.bytes, more.bytes);
     }
+    PENSTOCK_ONDEVICE bool in_one_file(u32 array) const { return arrays[array].stripes.files == 1; }
 
   private:
     // The channel's mark of a page, never 0. Two pages may share a mark; then one waits for the other, which does no

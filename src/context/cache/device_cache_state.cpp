@@ -216,6 +216,7 @@ DeviceCacheStatistics DeviceCacheState::statistics(ondevice::FileCache& cache) c
     found.page_bytes = cache.page_bytes();
     add_counts(found, cache.counts());
     add_arrays(found, cache);
+    found.ordered_rows = cache.ordered_rows();
     found.pages = cache.frames();
     found.pages_to_pin = cache.quota();
     found.device_bytes = cache.device_bytes();

@@ -21,6 +21,7 @@ struct CacheLane {
     std::unique_ptr<Event> event;
     CacheOutcome* outcome = nullptr;  // the device's; status ok between calls
     u8* answers = nullptr;            // page-locked: copies of the device's answers, for the caller
+    DmaBlock order = {};              // for RowOrder, from the first gather on that needs one
 };
 
 class CacheLanes {

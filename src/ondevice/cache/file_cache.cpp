@@ -19,6 +19,7 @@ constexpr u32 kThreadsAskedMax = 256;    // more would only wait for each other
 constexpr u32 kWriters = 64;
 constexpr u32 kManyWorkers = 1024;       // allowed even if the probation part is smaller
 constexpr u32 kFlushTurns = 30;          // at most: see write_back
+constexpr u64 kThreadRows = 8;           // of a list, for each of a GPU's threads that put it in order
 constexpr u32 kStripes = 256;            // stripes of counts: a power of two, more than a GPU has multiprocessors
 
 [[noreturn]] void refuse(const std::string& cause, const std::string& advice) {
@@ -122,7 +123,9 @@ FileCache::FileCache(Device& device, const std::vector<FileSet>& arrays, const F
       options_(options),
       shape_(checked_shape(options)),
       own_(device, MemoryKind::device),
-      shared_(device, MemoryKind::pinned) {
+      shared_(device, MemoryKind::pinned),
+      fetched_(arrays.size()) {
+    for (std::atomic<u8>& one : fetched_) one = 1;
     if (arrays.empty()) refuse("no files", "name at least one");
     const MailboxSizes sizes = mailbox_sizes(options, shape_.page_bytes);
     const u32 threads = service_threads(options, sizes.slots);
@@ -250,29 +253,19 @@ u32 FileCache::workers_for(const CacheWork& work) const {
         // Each worker takes neighbours along, and should find slots for them.
         case CacheTask::write_back: useful = std::min(shape_.frames, kManyWorkers); break;
         case CacheTask::format: useful = shape_.frames; break;
+        case CacheTask::order_count:
+        case CacheTask::order_place: useful = work.count / (kThreadRows * 32) + 1; break;
+        case CacheTask::order_begin: useful = work.order.regions / 32 + 1; break;
         default: break;
     }
     // If more misses are under way than the probation part has frames, some of them wait for others' pages.
+    if (is_of_order(work.task)) return static_cast<u32>(std::min<u64>(useful, most_workers_));
     const u64 room = std::min(std::max<u64>(1, shape_.frames / 2), std::max<u64>(kManyWorkers, shape_.probation));
+    if (work.workers != 0) useful = std::min<u64>(useful, work.workers);
     return static_cast<u32>(std::clamp<u64>(useful, 1, std::min<u64>(most_workers_, room)));
 }
 
-// Rows are fetched by themselves where a page has several, and from a mapping alone: a request of a row would cost as
-// much as one of a page. No caller may write the array, so that pages and mapping have the same bytes. Pages that are
-// to stay must come first.
-void FileCache::choose_fetch(u32 array, CacheWork& work) const {
-    if (work.task != CacheTask::gather || options_.fetch == Fetch::pages) return;
-    if (!mapped(array) || !read_only_[array] || work.row_bytes * 2 > shape_.page_bytes) return;
-    if (options_.fetch == Fetch::automatic && options_.replacement == Replacement::pinned_range) return;
-    auto* const counts = reinterpret_cast<u32*>(reuse_.data);
-    work.task = CacheTask::gather_mapped;
-    work.fetch = options_.fetch;
-    work.reuse = {counts, counts + 2, Reuse<Native>::sets_of(shape_.frames),
-                  Reuse<Native>::sample_mask_of(shape_.frames)};
-}
-
 FileCache::Failure FileCache::run_on(CacheLane& lane, u32 array, CacheWork work) {
-    choose_fetch(array, work);
     const u64 failures_before = service_->failures();
     work.ref = ref(array);
     work.outcome = lane.outcome;
@@ -282,6 +275,7 @@ FileCache::Failure FileCache::run_on(CacheLane& lane, u32 array, CacheWork work)
     std::memcpy(&outcome, lane.answers, sizeof(outcome));
     cycles_ += outcome.cycles;
     ns_ += outcome.ns;
+    if (work.task == CacheTask::gather_mapped) note_fetched(array, work, outcome.fetched);
     Failure failure{static_cast<Status>(static_cast<int>(outcome.status)), outcome.where};
     if (failure.status == Status::ok) return cut_short(array);
     for (const ServedFailure& one : service_->failures_since(failures_before)) {
@@ -300,7 +294,7 @@ FileCache::Failure FileCache::cut_short(u32 array) const {
 
 FileCache::Failure FileCache::run(u32 array, CacheWork work) {
     const CacheLanes::Turn lane(*lanes_, company_of(work.task));
-    return run_on(*lane, array, work);
+    return work.task == CacheTask::gather ? gather(*lane, array, work) : run_on(*lane, array, work);
 }
 
 FileCache::Failure FileCache::pin(u32 array, u64 first_page, u64 pages) {
@@ -384,7 +378,7 @@ std::string FileCache::mapping_refusal(u32 array) const {
 
 u64 FileCache::device_bytes() const noexcept {
     return states_.bytes + data_.bytes + files_.bytes + refs_.bytes + counts_.bytes + moved_.bytes + done_.bytes +
-           lanes_->device_bytes() + failed_.bytes + reuse_.bytes;
+           lanes_->device_bytes() + failed_.bytes + reuse_.bytes + order_bytes_;
 }
 
 u64 FileCache::pinned_bytes() const noexcept {

@@ -29,6 +29,10 @@ struct FileCacheOptions {
     bool map = true;               // the GPU itself reaches files in memory if it can
     bool map_emulated = false;     // an emulated device too, which copies as fast through its service
     Fetch fetch = Fetch::automatic;  // of gathered rows of such files, where no array is written
+    // Gathers of at least so many rows from such files of more bytes take them in the order of RowOrder.
+    u64 ordered_rows = 32 * 1024;
+    u64 unordered_bytes = 128 * kMiB;
+    u64 ordered_at_once = 4 * 1024 * 1024;  // rows; fewer than 2^32, for 4 bytes of device memory each
     os::System* system = nullptr;  // nullptr: the real one
 };
 
@@ -72,6 +76,8 @@ class FileCache {
     // Both number the files of all arrays through, those of array 0 first.
     ServiceEvidence evidence() const { return service_->evidence(); }
     std::vector<MovedByGpu> moved();
+    // Rows that gathers took in the order of RowOrder, so far.
+    u64 ordered_rows() const noexcept { return ordered_; }
     bool mapped(u32 array) const { return mappings_[array] != nullptr && mappings_[array]->data() != nullptr; }
     // Why the GPU does not reach the files of an array itself; empty: it does.
     std::string mapping_refusal(u32 array) const;
@@ -82,6 +88,11 @@ class FileCache {
     void map(Device& device, const std::vector<FileSet>& arrays);
     void make_refs(const std::vector<FileSet>& arrays);
     void choose_fetch(u32 array, CacheWork& work) const;
+    Failure gather(CacheLane& lane, u32 array, CacheWork work);
+    bool pays_to_order(u32 array, const CacheWork& work) const;
+    void order_rows(CacheLane& lane, u32 array, CacheWork& work);
+    void keep_close(u32 array, CacheWork& work) const;
+    void note_fetched(u32 array, const CacheWork& work, u64 fetched);
     Failure run_on(CacheLane& lane, u32 array, CacheWork work);
     enum class Then { keep, clear };
     template <class T>
@@ -108,6 +119,8 @@ class FileCache {
     std::unique_ptr<Service> service_;
     std::unique_ptr<CacheLanes> lanes_;
     std::atomic<u64> cycles_{0}, ns_{0};  // by the device's clocks
+    std::atomic<u64> order_bytes_{0}, ordered_{0};
+    std::vector<std::atomic<u8>> fetched_;  // of each array: whether the last gather lacked many rows; guesses
 };
 
 }  // namespace penstock::ondevice

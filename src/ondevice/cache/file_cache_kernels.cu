@@ -13,14 +13,28 @@ constexpr unsigned kFewWorkers = 512;  // up to so many get a block each
 // and three quarters as many that were not. Without a bound nvcc 13.0 takes 168 registers, which leaves three blocks.
 constexpr unsigned kBlocksAtOnce = 8;
 
-__global__ void __launch_bounds__(kWarp* kWarpsPerBlock, kBlocksAtOnce) cache_work(CacheWork work, u32 workers) {
+__global__ void __launch_bounds__(kWarp* kWarpsPerBlock, kBlocksAtOnce)
+    cache_work(const __grid_constant__ CacheWork work, u32 workers) {
     const u64 worker = (u64{blockIdx.x} * blockDim.x + threadIdx.x) / kWarp;
     if (worker < workers) do_share(work, worker, workers);
 }
 
-__global__ void __launch_bounds__(kWarp* kWarpsPerBlock, kBlocksAtOnce) gather_work(CacheWork work, u32 workers) {
+__global__ void __launch_bounds__(kWarp* kWarpsPerBlock, kBlocksAtOnce)
+    gather_work(const __grid_constant__ CacheWork work, u32 workers) {
     const u64 worker = (u64{blockIdx.x} * blockDim.x + threadIdx.x) / kWarp;
     if (worker < workers) gather_share(work, worker, workers);
+}
+
+__global__ void __launch_bounds__(kWarp* kWarpsPerBlock, kBlocksAtOnce)
+    gather_short_work(const __grid_constant__ CacheWork work, u32 workers) {
+    const u64 worker = (u64{blockIdx.x} * blockDim.x + threadIdx.x) / kWarp;
+    if (worker < workers) gather_short_share(work, worker, workers);
+}
+
+__global__ void __launch_bounds__(kWarp* kWarpsPerBlock)
+    order_work(const __grid_constant__ CacheWork work, u32 workers) {
+    const u64 worker = (u64{blockIdx.x} * blockDim.x + threadIdx.x) / kWarp;
+    if (worker < workers) order_share(work, worker, workers);
 }
 
 }  // namespace
@@ -38,8 +52,11 @@ cudaError_t cache_kernel_workers(int device_index, u32& workers) {
 cudaError_t launch_cache_kernel(const CacheWork& work, u32 workers, cudaStream_t stream) {
     const unsigned warps = workers <= kFewWorkers ? 1 : kWarpsPerBlock;
     const unsigned blocks = (workers + warps - 1) / warps;
-    if (work.task == CacheTask::gather_mapped) gather_work<<<blocks, kWarp * warps, 0, stream>>>(work, workers);
-    else cache_work<<<blocks, kWarp * warps, 0, stream>>>(work, workers);
+    const auto kernel = is_of_order(work.task)                  ? order_work
+                        : work.task != CacheTask::gather_mapped ? cache_work
+                        : work.row_bytes > kShortRow            ? gather_work
+                                                                : gather_short_work;
+    kernel<<<blocks, kWarp * warps, 0, stream>>>(work, workers);
     return cudaGetLastError();
 }
 

@@ -4,7 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "ondevice/cache/file_cache_work.hpp"
+#include "ondevice/cache/mapped_rows.hpp"
 
 namespace penstock::ondevice {
 

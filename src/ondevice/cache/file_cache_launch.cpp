@@ -10,7 +10,9 @@ namespace penstock::ondevice {
 namespace {
 
 void share_of(const CacheWork& work, u32 worker, u32 workers) {
-    if (work.task == CacheTask::gather_mapped) gather_share(work, worker, workers);
+    if (is_of_order(work.task)) order_share(work, worker, workers);
+    else if (work.task == CacheTask::gather_mapped && work.row_bytes <= 16) gather_short_share(work, worker, workers);
+    else if (work.task == CacheTask::gather_mapped) gather_share(work, worker, workers);
     else do_share(work, worker, workers);
 }
 

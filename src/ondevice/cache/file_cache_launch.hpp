@@ -1,7 +1,7 @@
 // Runs work of a page cache on a device: a kernel on a GPU, threads on the emulated one.
 #pragma once
 
-#include "ondevice/cache/file_cache_work.hpp"
+#include "ondevice/cache/mapped_rows.hpp"
 #include "penstock/device.hpp"
 
 namespace penstock::ondevice {

@@ -6,6 +6,7 @@
 // left apart may be at different rows: the lanes with the same place to copy to copy together.
 #pragma once
 
+#include "ondevice/cache/row_order.hpp"
 #include "penstock/ondevice/cache/reuse.hpp"
 #include "penstock/ondevice/cache_memory.hpp"
 #include "penstock/ondevice/stored_array.hpp"
@@ -31,7 +32,14 @@ enum class CacheTask : u32 {
     settle,      // finishes loads that no caller waits for, by the first worker
     format,      // empties the cache, before its first use
     gather_mapped,  // gather, of an array in a mapping that no caller writes: see MappedRows
+    order_count,    // the steps of RowOrder, before a gather that has an order
+    order_begin,
+    order_place,
 };
+
+constexpr bool is_of_order(CacheTask task) {
+    return task == CacheTask::order_count || task == CacheTask::order_begin || task == CacheTask::order_place;
+}
 
 // What is copied where a row's page is missing.
 enum class Fetch : u32 { automatic, pages, rows };
@@ -45,6 +53,7 @@ struct CacheOutcome {
     u64 cycles;
     u64 ns;
     u64 given;  // rows, or pages of a write, that workers have taken
+    u64 fetched;  // rows of gather_mapped whose pages were missing
 };
 
 // How long a worker waits for the sync of an array, which may have far more to do than one page.
@@ -66,6 +75,9 @@ struct CacheWork {
     CacheOutcome* outcome = nullptr;
     Fetch fetch = Fetch::pages;  // of gather_mapped, as the next line
     Reuse<Native> reuse = {};
+    RowOrder<Native> order = {};  // of gather and gather_mapped
+    u64 rows_at_once = 0;         // that a worker takes; 0: see CacheWorker
+    u32 workers = 0;              // at most; 0: as many as are useful
 };
 
 template <class P = Native>
@@ -153,8 +165,8 @@ struct CacheWorker {
         const u64 all = rows_there(), some = rows_at_once();
         for (u64 first = next_given(some); first < work.count; first = next_given(some)) {
             const u64 end = work.count - first < some ? work.count : first + some;
-            for (u64 row = first; row < end; ++row) {
-                const u64 wanted = work.rows[row];
+            for (u64 turn = first; turn < end; ++turn) {
+                const u64 row = work.order.row(turn), wanted = work.rows[row];
                 const Status status = wanted < all ? move(work.first + wanted * work.row_bytes, work.row_bytes,
                                                           work.memory + row * work.row_bytes, stores)
                                                    : Status::out_of_range;
@@ -167,6 +179,7 @@ struct CacheWorker {
     // so that all workers end together.
     PENSTOCK_ONDEVICE u64 rows_at_once() const {
         constexpr u64 most = 8, turns = 16;
+        if (work.rows_at_once != 0) return work.rows_at_once;
         const u64 share = work.count / (workers * turns);
         return share < 1 ? 1 : share < most ? share : most;
     }
@@ -250,69 +263,6 @@ struct CacheWorker {
     }
 };
 
-// gather, of an array that lies in a mapping and is not written. A row whose page is missing is copied by itself, where
-// a page would not be used again. No caller stores to the array's pages, so page and mapping have the same bytes.
-template <class P = Native>
-struct MappedRows {
-    CacheWorker<P> own;
-
-    PENSTOCK_ONDEVICE void run() const {
-        const u64 all = own.rows_there(), some = own.rows_at_once();
-        for (u64 first = own.next_given(some); first < own.work.count; first = own.next_given(some)) {
-            const u64 end = own.work.count - first < some ? own.work.count : first + some;
-            const bool pages = by_pages();
-            for (u64 row = first; row < end; ++row) {
-                const u64 wanted = own.work.rows[row];
-                const Status status = wanted < all ? move(wanted, own.work.memory + row * own.work.row_bytes, pages)
-                                                   : Status::out_of_range;
-                if (own.failed(status, row)) return;
-            }
-        }
-    }
-
-  private:
-    PENSTOCK_ONDEVICE bool by_pages() const {
-        if (own.work.fetch != Fetch::automatic) return own.work.fetch == Fetch::pages;
-        return own.work.reuse.pays(own.work.row_bytes, own.quick.page_bytes);
-    }
-
-    PENSTOCK_ONDEVICE Status move(u64 row, u8* memory, bool pages) const {
-        u64 at = own.work.first + row * own.work.row_bytes;
-        const u64 end = at + own.work.row_bytes;
-        while (at < end) {
-            const u64 rest = own.quick.page_bytes - at % own.quick.page_bytes;
-            const u64 some = end - at < rest ? end - at : rest;
-            const Status status = move_in_page(at, some, memory, pages);
-            if (status != Status::ok) return status;
-            at += some;
-            memory += some;
-        }
-        return Status::ok;
-    }
-
-    // Lanes that found their page give it back before others wait for theirs.
-    PENSTOCK_ONDEVICE Status move_in_page(u64 at, u64 bytes, u8* memory, bool pages) const {
-        const u64 key = own.key(at / own.quick.page_bytes);
-        Lanes group = 0;
-        u32 frame = kNoFrame;
-        own.quick.all_here({P::active(), key}, [this] { own.quick.count_one(&Tally::hits); }, group, frame);
-        if (P::lane() == lowest(group)) own.work.reuse.use(key);
-        if (frame != kNoFrame) {
-            copy(memory, own.quick.bytes_of(frame) + at % own.quick.page_bytes, bytes);
-            own.quick.release(frame);
-            return Status::ok;
-        }
-        if (pages) return own.move_in_page(at, bytes, memory, false);
-        const auto& store = own.cache.store();
-        copy(memory, store.arrays[own.ref().number].mapping + at, bytes);
-        if (P::lane() == lowest(P::same(P::active(), key))) store.count_row(own.ref().number, at, bytes);
-        return Status::ok;
-    }
-    static PENSTOCK_ONDEVICE void copy(u8* memory, const u8* from, u64 bytes) {
-        copy_together<P>(P::same(P::active(), reinterpret_cast<u64>(memory)), memory, from, bytes);
-    }
-};
-
 template <class Share>
 PENSTOCK_ONDEVICE void timed_share(const CacheWork& work, u64 worker, const Share& share) {
     const u64 cycles = Native::cycles(), began = Native::now_ns();
@@ -335,11 +285,15 @@ PENSTOCK_ONDEVICE void do_share(const CacheWork& work, u64 worker, u64 workers) 
     });
 }
 
-// As do_share, of gather_mapped, whose kernel keeps its registers for itself.
-PENSTOCK_ONDEVICE void gather_share(const CacheWork& work, u64 worker, u64 workers) {
-    timed_share(work, worker, [&] {
-        MappedRows<Native>{{work, work.ref->cache, work.ref->cache.hits(), worker, workers}}.run();
-    });
+// As do_share, of the steps of RowOrder.
+PENSTOCK_ONDEVICE void order_share(const CacheWork& work, u64 worker, u64 workers) {
+    const u64 lanes = count(Native::active()), threads = workers * lanes;
+    const u64 thread = worker * lanes + rank<Native>(Native::active());
+    switch (work.task) {
+        case CacheTask::order_count: return work.order.count(work.rows, work.count, thread, threads);
+        case CacheTask::order_begin: return work.order.begin(thread, threads);
+        default: return work.order.place(work.rows, work.count, thread, threads);
+    }
 }
 
 }  // namespace penstock::ondevice

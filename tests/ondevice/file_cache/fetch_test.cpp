@@ -33,6 +33,9 @@ class FetchTest : public testing::Test {
         options.cache_bytes = kPages / 2 * kPage;
         options.fetch = fetch;
         options.map_emulated = true;
+        options.ordered_rows = ordered_rows_;
+        options.ordered_at_once = 1500;
+        options.unordered_bytes = unordered_bytes_;
         auto cache = std::make_unique<FileCache>(*device_, std::vector<FileSet>{&file_->handle}, options);
         EXPECT_TRUE(cache->mapped(0)) << cache->mapping_refusal(0);
         return cache;
@@ -47,7 +50,9 @@ class FetchTest : public testing::Test {
         work.count = rows.size();
         work.row_bytes = row_bytes;
         work.memory = to.data();
-        const Status status = cache.run(0, work).status;
+        const FileCache::Failure failure = cache.run(0, work);
+        const Status status = failure.status;
+        failed_at_ = failure.where;
         const std::vector<unsigned char> got = to.bytes();
         for (u64 i = 0; i < rows.size() && status == Status::ok; ++i) {
             const unsigned char* const row = &got[i * row_bytes];
@@ -71,6 +76,7 @@ class FetchTest : public testing::Test {
     std::vector<unsigned char> content_;
     std::optional<OpenedFile> file_;
     std::mt19937_64 random_{7};
+    u64 ordered_rows_ = ~u64{0}, unordered_bytes_ = 0, failed_at_ = 0;
 };
 
 TEST_F(FetchTest, rows_are_copied_by_themselves_and_no_page_comes) {
@@ -148,6 +154,57 @@ TEST_F(FetchTest, rows_that_are_not_there_and_files_that_were_cut_are_failures) 
     if (device_->info().emulated) return;  // the host's threads would fault in pages that the file lost
     std::filesystem::resize_file(name_, kPage);
     EXPECT_EQ(gather(*cache, {kRows - 1}), Status::truncated);
+}
+
+class OrderedRows : public FetchTest {
+  protected:
+    OrderedRows() { ordered_rows_ = 1000; }
+};
+
+// Of all lengths: of several rows a warp, of pieces that no vector copies, over the edges of pages; in more than one
+// part of the list.
+TEST_F(OrderedRows, are_those_of_the_list) {
+    for (const Fetch fetch : {Fetch::rows, Fetch::automatic}) {
+        const auto cache = make(fetch);
+        u64 ordered = 0;
+        for (const u64 bytes : {8, 20, 64, 100, 128, 512, 1000, 2048}) {
+            const u64 there = kPages * kPage / bytes;
+            ASSERT_EQ(gather(*cache, at_random(4000, there), bytes), Status::ok) << bytes;
+            ASSERT_EQ(gather(*cache, at_random(999, there), bytes), Status::ok) << bytes << ", too few for an order";
+            EXPECT_EQ(cache->ordered_rows(), ordered += 4000) << bytes;
+        }
+    }
+}
+
+TEST_F(OrderedRows, that_are_not_there_are_told_by_their_place_in_the_list) {
+    const auto cache = make(Fetch::rows);
+    std::vector<u64> rows = at_random(4000, kRows);
+    rows[3700] = kRows + 2;
+    EXPECT_EQ(gather(*cache, rows), Status::out_of_range);
+    EXPECT_EQ(failed_at_, 3700u);
+}
+
+TEST_F(OrderedRows, are_not_needed_where_the_gather_before_found_most_in_the_cache) {
+    const auto cache = make(Fetch::pages);
+    ASSERT_EQ(gather(*cache, at_random(4000, 100)), Status::ok);
+    EXPECT_EQ(cache->ordered_rows(), 0u) << "whole pages need no order";
+    const auto found = make(Fetch::automatic);
+    const std::vector<u64> near = at_random(20'000, 1000);
+    for (int turn = 0; turn < 3; ++turn) ASSERT_EQ(gather(*found, near), Status::ok);
+    const u64 before = found->ordered_rows();
+    EXPECT_GT(before, 0u);
+    ASSERT_EQ(gather(*found, near), Status::ok);
+    EXPECT_EQ(found->ordered_rows(), before) << "all of them are there";
+    ASSERT_EQ(gather(*found, at_random(20'000, kRows)), Status::ok) << "as the one before, which told of no need";
+    ASSERT_EQ(gather(*found, at_random(20'000, kRows)), Status::ok);
+    EXPECT_EQ(found->ordered_rows(), before + 20'000);
+}
+
+TEST_F(OrderedRows, are_not_asked_for_in_a_small_file) {
+    unordered_bytes_ = content_.size();
+    const auto cache = make(Fetch::rows);
+    ASSERT_EQ(gather(*cache, at_random(4000, kRows)), Status::ok);
+    EXPECT_EQ(cache->ordered_rows(), 0u);
 }
 
 }  // namespace

@@ -30,13 +30,13 @@ struct Reuse {
     }
     static PENSTOCK_ONDEVICE u64 bytes_of(u32 frames) { return (2 + u64{sets_of(frames)} * ways) * sizeof(u32); }
 
-    // Counts a use of the page. One caller of those that use it together calls.
-    PENSTOCK_ONDEVICE void use(u64 key) const {
+    // Counts uses of the page at one time. One caller of those that use it together calls.
+    PENSTOCK_ONDEVICE void use(u64 key, u32 uses = 1) const {
         const u64 hash = Directory<P>::mixed(key);
         if (sets == 0 || (hash & sample_mask) != 0) return;
         u32* const set = tags + (u64{static_cast<u32>(hash) >> 4} * sets >> 28) * ways;
         const u32 tag = static_cast<u32>(hash >> 32) | 1;  // 0: none
-        const u32 turn = P::template add<Scope::device, Order::relaxed>(counts, 1u);
+        const u32 turn = P::template add<Scope::device, Order::relaxed>(counts, uses);
         bool found = false;
         for (u32 way = 0; way < ways; ++way)
             found |= P::template load<Scope::device, Order::relaxed>(set + way) == tag;
@@ -44,7 +44,7 @@ struct Reuse {
             P::template store<Scope::device, Order::relaxed>(set + turn % ways, tag);
             P::tick(counts + 1, 1u);
         }
-        if (turn + 1 == window) halve();
+        if (turn < window && turn + uses >= window) halve();
     }
 
     // Whether whole pages are worth their bytes for rows of so many.
