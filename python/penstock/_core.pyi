@@ -377,15 +377,28 @@ def decode_chunks(
     context: Context,
     pipeline: Pipeline,
     source: tuple[Any, Any],
-    target: tuple[Any, Any, int],
+    target: tuple[Any, Any, int] | tuple[Any, Any, int, Any],
     swap_bytes: int,
     stop: Stop,
     timeout_s: float | None = None,
 ) -> tuple[int, int, str]:
     """Decodes chunks on all cores, done on return. `source`: memory, and rows of int64: offset, bytes, filters that
     were skipped, and how many boxes are of the chunk where that is not one. `target`: memory, boxes as copy_boxes takes
-    them, whose sources lie in the decoded chunk, and the bytes of an item. Returns how many chunks were decoded (all,
+    them, whose sources lie in the decoded chunk, and the bytes of an item; and for memory that the host does not reach,
+    pinned memory to decode to, best of two chunks for each core. Returns how many chunks were decoded (all,
     unless the work was stopped or took too long), and the number of a damaged one (or -1) and what is wrong with it."""
+
+def read_chunks(
+    context: Context,
+    pipeline: Pipeline,
+    source: tuple[File, Any, SmallTally],
+    target: tuple[Any, Any, int] | tuple[Any, Any, int, Any],
+    swap_bytes: int,
+    limits: tuple[Stop, float | None],
+) -> tuple[bytes, bool, int, str]:
+    """As decode_chunks, of chunks in a file, which the threads read that decode them. `source`: the file, rows whose
+    offsets are those of the file, and what counts the reads. `limits`: what stops the work, and timeout_s. Returns a
+    byte for each chunk (1: it is done), whether a transfer has to read others, and as decode_chunks what is damaged."""
 
 class Encoder:
     """Applies the filters of one dataset to its chunks."""

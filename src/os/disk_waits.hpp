@@ -15,6 +15,9 @@ class DiskWaits {
   public:
     static constexpr int kReads = 64;  // between two looks, which take as long as half a read
 
+    // `look`: it looks at so many reads together.
+    explicit DiskWaits(long look = kReads) : look_(look) {}
+
     // The calling thread begins to read. What it waited for before does not count.
     void begin() noexcept { before_ = waits_of_thread(); }
     // It has made some reads since begin(), or the last call. Whether a quarter of the latest ones waited.
@@ -23,7 +26,7 @@ class DiskWaits {
         begin();
         waits_ += before_ - before;
         reads_ += static_cast<long>(reads);
-        if (reads_ < kReads) return false;
+        if (reads_ < look_) return false;
         const bool often = waits_ > reads_ / 4;
         waits_ = reads_ = 0;
         return often;
@@ -34,7 +37,7 @@ class DiskWaits {
         struct rusage usage {};
         return ::getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nvcsw : 0;
     }
-    long before_ = 0, waits_ = 0, reads_ = 0;
+    long look_, before_ = 0, waits_ = 0, reads_ = 0;
 };
 
 }  // namespace penstock::os

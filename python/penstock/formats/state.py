@@ -29,7 +29,7 @@ from penstock.formats.reading.decoding import check_choice
 from penstock.formats.reading.execution import Execution, Job
 from penstock.formats.reading.mover import Mover
 from penstock.formats.reading.plan import stored_extents
-from penstock.formats.reading.record import Record
+from penstock.formats.reading.record import Record, outcome_of_tally
 from penstock.formats.reading.request import Request, parts_of, read_job, user_shape
 from penstock.formats.reading.source import MetadataSource, Opened
 from penstock.formats.reading.target import Target, stream_handle
@@ -50,7 +50,7 @@ class FileState:
         self._tally = _core.SmallTally()
         self._was_read = False  # by a small read
         # The record must not hold this: in a circle, neither goes before the collector comes.
-        self._record = Record(partial(small.outcome_of, self._tally))
+        self._record = Record(partial(outcome_of_tally, self._tally))
         self._made_mover: Mover | None = None
         self._made_chunks: ChunkWrites | None = None
         self._pending: set[Pending | UnderWay] = set()  # under way; held, so that dropping one does not cancel it

@@ -4,7 +4,6 @@ and what damaged chunks, cancelling and time limits give."""
 from __future__ import annotations
 
 import os
-import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -18,8 +17,7 @@ from hypothesis.extra.numpy import array_shapes, basic_indices
 
 import penstock
 from penstock import _core
-from penstock.formats import pending as pending_module
-from penstock.formats.reading import execution, kept, plan
+from penstock.formats.reading import kept
 
 h5py = pytest.importorskip("h5py")
 
@@ -204,123 +202,6 @@ def test_the_cores_leave_chunks_that_skipped_filters_no_doubt(tmp_path: Path) ->
         assert decoders(file) == {"host by libdeflate"}
 
 
-# -- ends
-
-
-@pytest.fixture
-def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Of batches that take some time each."""
-    data = np.cumsum(np.random.default_rng(1).integers(-9, 9, 1 << 20)).astype("f8")
-    with h5py.File(tmp_path / "x.h5", "w") as file:
-        file.create_dataset("x", data=data, chunks=(1 << 13,), **FILTERS["shuffle+gzip"])
-    monkeypatch.setattr(plan, "CORES_BYTES", 1 << 19)
-    monkeypatch.setattr(pending_module, "INLINE_BYTES", 0)
-    with penstock.open(tmp_path / "x.h5", device="host") as file:
-        yield file, data
-
-
-def test_batches_follow_each_other(large: Any) -> None:
-    file, data = large
-    assert same(file["x"][...], data)
-    counts = file.evidence()["formats"]
-    assert counts["batches"] == 16
-    assert counts["decoders"] == {"host by libdeflate": data.nbytes}
-    assert counts["range_bytes"] < data.nbytes
-
-
-def slowed(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Each batch takes 50 ms; when each began."""
-    began, decode = [], execution.cores.decode
-
-    def slow(*what: Any) -> bool:
-        began.append(time.monotonic())
-        time.sleep(0.05)
-        return decode(*what)
-
-    monkeypatch.setattr(execution.cores, "decode", slow)
-    return began
-
-
-def test_a_cancelled_read_ends_within_a_batch(large: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    file, _ = large
-    began = slowed(monkeypatch)
-    pending = file["x"].start_read()
-    while len(began) < 3:
-        time.sleep(0.001)
-    pending.cancel()
-    with pytest.raises(penstock.Error) as caught:
-        pending.result()
-    assert caught.value.code == "cancelled"
-    assert len(began) <= 4
-
-
-def test_a_time_limit_ends_decoding(large: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    file, data = large
-    began = slowed(monkeypatch)
-    with pytest.raises(penstock.Error, match="the deadline passed") as caught:
-        file["x"].read(timeout_s=0.12)
-    assert caught.value.code == "timed_out"
-    assert 0 < len(began) < 16
-    assert same(file["x"].read(timeout_s=60), data)
-
-
-def test_the_core_stops_between_two_chunks() -> None:
-    context = _core.Context(device="host")
-    pipeline, stop = _core.make_pipeline([("shuffle", [8])], 80), _core.Stop()
-    source, to = np.zeros(80, np.uint8), np.zeros(160, np.uint8)
-    streams = np.array([[0, 80, 0], [0, 80, 0]], np.int64)
-    boxes = np.array([[0, 0, 10, 8, 8], [80, 0, 10, 8, 8]], np.int64)
-    assert _core.decode_chunks(context, pipeline, (source, streams), (to, boxes, 8), 0, stop) == (2, -1, "")
-    assert _core.decode_chunks(context, pipeline, (source, streams), (to, boxes, 8), 0, stop, 0.0) == (0, -1, "")
-    stop.stop()
-    assert _core.decode_chunks(context, pipeline, (source, streams), (to, boxes, 8), 0, stop) == (0, -1, "")
-
-
-def test_tables_that_reach_outside_are_refused() -> None:
-    context = _core.Context(device="host")
-    pipeline, stop = _core.make_pipeline([], 80), _core.Stop()
-    source, to = np.zeros(80, np.uint8), np.zeros(80, np.uint8)
-    good = ([0, 80, 0], [0, 0, 10, 8, 8])
-    for stream, box in (
-        ([1, 80, 0], good[1]),
-        ([-1, 80, 0], good[1]),
-        (good[0], [8, 0, 10, 8, 8]),
-        (good[0], [0, 8, 10, 8, 8]),
-        (good[0], [0, 0, 10, 8, 9]),
-        ([0, 80], good[1]),
-    ):
-        tables = np.array([stream], np.int64), np.array([box], np.int64)
-        with pytest.raises(penstock.Error) as caught:
-            _core.decode_chunks(context, pipeline, (source, tables[0]), (to, tables[1], 8), 0, stop)
-        assert caught.value.code == "invalid_argument"
-
-
-def test_threads_share_a_file(large: Any) -> None:
-    file, data = large
-    wrong: list[int] = []
-
-    def read(number: int) -> None:
-        for _ in range(3):
-            if not same(file["x"][number * 1000 :], data[number * 1000 :]):
-                wrong.append(number)
-
-    threads = [threading.Thread(target=read, args=(number,)) for number in range(4)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
-    assert not wrong
-
-
-def test_a_gpu_gets_its_elements_through_pinned_memory(large: Any) -> None:
-    """The way of a device that the host cannot write to, on the emulated one."""
-    file, data = large
-    file._file._mover.emulated = False
-    assert same(file["x"].read(np.s_[100:900_000:7], decode="host"), data[100:900_000:7])
-    assert same(file["x"].read(np.s_[::-1], decode="host"), data[::-1])
-    assert decoders(file) == {"host by libdeflate"}
-
-
 # -- chunks that are kept
 
 
@@ -402,13 +283,16 @@ def test_a_chunk_of_a_file_that_changed_is_decoded_anew(tmp_path: Path) -> None:
 
 
 def test_a_build_without_the_library_lets_the_format_decode_and_says_so(
-    large: Any, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
         raise penstock.Error(code="unsupported", operation="decode chunks", cause="this build of Penstock has no libx")
 
-    file, data = large
+    data = np.arange(4000.0)
+    with h5py.File(tmp_path / "x.h5", "w") as stock:
+        stock.create_dataset("x", data=data, chunks=(1000,), **FILTERS["shuffle+gzip"])
     monkeypatch.setattr(_core, "make_pipeline", refuse)
-    assert same(file["x"][...], data)
-    assert decoders(file) == {"host by HDF5"}
-    assert file.evidence()["notes"] == ["x: decoded by the format's library: this build of Penstock has no libx"]
+    with penstock.open(tmp_path / "x.h5", device="host") as file:
+        assert same(file["x"][...], data)
+        assert decoders(file) == {"host by HDF5"}
+        assert file.evidence()["notes"] == ["x: decoded by the format's library: this build of Penstock has no libx"]

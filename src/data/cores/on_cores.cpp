@@ -15,8 +15,8 @@ namespace {
 
 class ItemWork {
   public:
-    ItemWork(std::size_t count, const std::function<std::unique_ptr<ItemWorker>()>& make, const CoreOptions& options)
-        : count_(count), make_(make), options_(options) {}
+    ItemWork(const Items& items, const std::function<std::unique_ptr<ItemWorker>()>& make, const CoreOptions& options)
+        : count_(items.count), others_(items.ended), make_(make), options_(options) {}
 
     // Works on items until none is left. Any number of threads may be in here.
     void run() noexcept {
@@ -42,8 +42,10 @@ class ItemWork {
 
   private:
     std::size_t next() {
-        const bool stopped = options_.stopped != nullptr && options_.stopped->load(std::memory_order_relaxed);
-        if (stopped || ended_.load(std::memory_order_relaxed) || options_.deadline.passed()) return count_;
+        const auto is_set = [](const std::atomic<bool>* flag) {
+            return flag != nullptr && flag->load(std::memory_order_relaxed);
+        };
+        if (is_set(options_.stopped) || is_set(others_) || is_set(&ended_) || options_.deadline.passed()) return count_;
         return next_.fetch_add(1, std::memory_order_relaxed);
     }
 
@@ -55,6 +57,7 @@ class ItemWork {
     }
 
     const std::size_t count_;
+    const std::atomic<bool>* const others_;
     const std::function<std::unique_ptr<ItemWorker>()>& make_;
     const CoreOptions& options_;
     std::atomic<std::size_t> next_{0};
@@ -95,7 +98,7 @@ class Helpers {
 
 CoreResult on_cores(const Items& items, const std::function<std::unique_ptr<ItemWorker>()>& make,
                     const CoreOptions& options) {
-    ItemWork work(items.count, make, options);
+    ItemWork work(items, make, options);
     {
         const Helpers helpers(threads_for(items, options.threads) - 1, work);
         work.run();

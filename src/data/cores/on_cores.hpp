@@ -40,6 +40,7 @@ struct Items {
     std::size_t count = 0;
     std::uint64_t bytes = 0;            // of each
     std::uint64_t bytes_of_thread = 1;  // that are worth one more thread
+    const std::atomic<bool>* ended = nullptr;  // set by a worker, which ends the work as CoreOptions::stopped does
 };
 
 // `make` is called in each thread. Throws what it, or a worker, throws.

@@ -1,16 +1,22 @@
 // Decodes many chunks at a time, on all cores, and places the elements that are wanted.
 //
 // Each thread decodes into memory of its own and copies boxes out of it; a chunk that is wanted as it is decodes
-// straight to its place. Ensures: after the return nothing is written any more.
+// straight to its place. For memory of a GPU each thread has two places in page-locked memory: the device copies out of
+// one while the thread decodes into the other. Ensures: after the return nothing is written any more.
 #pragma once
 
 #include <cstddef>
+#include <atomic>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <span>
+#include <string>
 
 #include "data/cores/on_cores.hpp"
 #include "data/decode/pipeline.hpp"
 #include "penstock/box.hpp"
+#include "penstock/device.hpp"
 
 namespace penstock::data {
 
@@ -27,8 +33,35 @@ struct StoredChunk {
     std::size_t boxes = 0;
 };
 
-// A fault says how a chunk is damaged. Throws std::bad_alloc when there is no memory for a chunk.
+// What chunks look like where they are stored, for one thread that decodes.
+class ChunkStreams {
+  public:
+    virtual ~ChunkStreams() = default;
+    // The bytes of a chunk, until the next call. Not empty `fault`: why they cannot be had.
+    virtual std::span<const std::byte> of(std::size_t item, std::string& fault) = 0;
+};
+
+// Memory that the device reaches and the host need not. `staging`: pinned memory of the device, of at least a chunk; of
+// two chunks for each thread, so that no thread waits.
+struct Through {
+    Device& device;
+    std::span<std::byte> staging;
+};
+
+struct ChunkWork {
+    const Pipeline& pipeline;
+    std::span<const StoredChunk> chunks;
+    std::span<const PlacedBox> boxes;
+    const Through* through = nullptr;  // null: the host reaches the boxes' destinations
+    std::function<std::unique_ptr<ChunkStreams>()> make_streams{};  // none: chunks have their bytes
+    std::span<std::uint8_t> done{};    // if not empty, becomes 1 for each chunk that is done
+    const std::atomic<bool>* ended = nullptr;  // if not null, ends the work as CoreOptions::stopped does
+};
+
+// A fault says how a chunk is damaged. Throws std::bad_alloc when there is no memory for a chunk, and Error when the
+// device fails.
+CoreResult decode_chunks(const ChunkWork& work, const CoreOptions& options);
 CoreResult decode_chunks(const Pipeline& pipeline, std::span<const StoredChunk> chunks,
-                           std::span<const PlacedBox> boxes, const CoreOptions& options);
+                         std::span<const PlacedBox> boxes, const CoreOptions& options);
 
 }  // namespace penstock::data

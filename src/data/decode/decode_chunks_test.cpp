@@ -3,8 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <functional>
+#include <memory>
 #include <thread>
+#include <vector>
 
 #include "data/decode/stored_rig.hpp"
 
@@ -48,6 +52,30 @@ struct Rig {
     CoreResult decode(const CoreOptions& options = {}) {
         return decode_chunks(Pipeline(filters, kChunkBytes), chunks, boxes, options);
     }
+    // To memory of the emulated device, by page-locked memory of so many chunks; then that memory is the target.
+    CoreResult decode_through(Device& device, std::size_t places, const CoreOptions& options = {}) {
+        const auto released = [&device](MemoryKind kind) {
+            return [&device, kind](std::byte* memory) { device.release(kind, memory); };
+        };
+        const auto taken = [&device](MemoryKind kind, std::size_t bytes) {
+            return static_cast<std::byte*>(device.allocate(kind, bytes));
+        };
+        const std::size_t room = std::max<std::size_t>(1, places * kChunkBytes);
+        const std::unique_ptr<std::byte, std::function<void(std::byte*)>> there(
+            taken(MemoryKind::device, target.size()), released(MemoryKind::device));
+        const std::unique_ptr<std::byte, std::function<void(std::byte*)>> staging(
+            taken(MemoryKind::pinned, room), released(MemoryKind::pinned));
+        std::memcpy(there.get(), target.data(), target.size());
+        std::vector<PlacedBox> moved = boxes;
+        for (PlacedBox& placed : moved) {
+            placed.box.destination = there.get() + (static_cast<std::byte*>(placed.box.destination) - target.data());
+        }
+        const Pipeline pipeline(filters, kChunkBytes);
+        const Through through{device, {staging.get(), places * kChunkBytes}};
+        const CoreResult result = decode_chunks({pipeline, chunks, moved, &through}, options);
+        std::memcpy(target.data(), there.get(), target.size());
+        return result;
+    }
 };
 
 TEST(DecodeChunks, whole_chunks_land_where_they_are_wanted_with_any_number_of_threads) {
@@ -75,6 +103,46 @@ TEST(DecodeChunks, boxes_take_what_is_wanted_and_touch_nothing_else) {
             ASSERT_EQ(rig.target[i * kChunkBytes + at], std::byte{0xee});
         }
     }
+}
+
+// The device is slow, so that a thread which did not wait for its place would write over what is still to be copied.
+TEST(DecodeChunks, through_a_device_the_same_bytes_land_with_any_number_of_places) {
+    const auto device = make_host_device({.bandwidth_bytes_per_s = 2e9, .latency_ns = 20'000});
+    for (const bool whole : {true, false}) {
+        Rig expected(whole);
+        ASSERT_EQ(expected.decode().done, kChunks);
+        for (const std::size_t places : {1u, 2u, 3u, 8u, 64u}) {
+            Rig rig(whole);
+            const CoreResult result = rig.decode_through(*device, places, {.threads = 4});
+            EXPECT_EQ(result.done, kChunks);
+            EXPECT_FALSE(result.fault);
+            EXPECT_EQ(rig.target, expected.target) << places;
+        }
+    }
+}
+
+TEST(DecodeChunks, through_a_device_words_are_turned_and_rows_fall_where_they_are_wanted) {
+    const auto device = make_host_device();
+    Rig rig(false), expected(false);
+    for (Rig* one : {&rig, &expected}) {
+        for (PlacedBox& placed : one->boxes) {  // in other places than one after the other
+            placed.box.swap_bytes = kItem;
+            placed.box.destination_strides[0] = 2 * kItem;
+        }
+    }
+    ASSERT_EQ(expected.decode().done, kChunks);
+    EXPECT_EQ(rig.decode_through(*device, 4).done, kChunks);
+    EXPECT_EQ(rig.target, expected.target);
+}
+
+TEST(DecodeChunks, through_a_device_no_memory_and_damage_are_told) {
+    const auto device = make_host_device();
+    Rig rig(true);
+    EXPECT_THROW(rig.decode_through(*device, 0), Error);
+    rig.chunks[3].bytes = rig.chunks[3].bytes.first(rig.chunks[3].bytes.size() / 2);
+    const CoreResult result = rig.decode_through(*device, 4);
+    ASSERT_TRUE(result.fault);
+    EXPECT_EQ(result.fault->first, 3u);
 }
 
 TEST(DecodeChunks, a_damaged_chunk_ends_the_work_and_is_told) {

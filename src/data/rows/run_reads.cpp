@@ -171,7 +171,21 @@ class PartReader final : public ItemWorker {
     std::span<RunsRead> done_;  // each is of one part, so of one thread
 };
 
-void add(const RunsRead& part, RunsRead& sum) {
+bool read_on_cores(const ReadRanges& read, std::span<const FileRun> runs, const RunsInto& into) {
+    const Clock::time_point began = Clock::now();
+    const std::vector<std::span<const FileRun>> parts = parts_of(runs);
+    std::vector<RunsRead> done(parts.size());
+    const auto make = [&] { return std::make_unique<PartReader>(read, into.memory, parts, done); };
+    const CoreResult result = on_cores({parts.size(), kPart, kWorkOfThread}, make, {.threads = into.threads});
+    if (result.done != parts.size()) return false;
+    for (const RunsRead& part : done) add_reads(part, into.done);
+    into.done.seconds = seconds_since(began);
+    return true;
+}
+
+}  // namespace
+
+void add_reads(const RunsRead& part, RunsRead& sum) {
     sum.operations += part.operations;
     sum.bytes += part.bytes;
     sum.host_copies_bytes += part.host_copies_bytes;
@@ -181,20 +195,6 @@ void add(const RunsRead& part, RunsRead& sum) {
         if (sum.samples.size() < RunsRead::kMostSamples) sum.samples.try_emplace(size, sample);
     }
 }
-
-bool read_on_cores(const ReadRanges& read, std::span<const FileRun> runs, const RunsInto& into) {
-    const Clock::time_point began = Clock::now();
-    const std::vector<std::span<const FileRun>> parts = parts_of(runs);
-    std::vector<RunsRead> done(parts.size());
-    const auto make = [&] { return std::make_unique<PartReader>(read, into.memory, parts, done); };
-    const CoreResult result = on_cores({parts.size(), kPart, kWorkOfThread}, make, {.threads = into.threads});
-    if (result.done != parts.size()) return false;
-    for (const RunsRead& part : done) add(part, into.done);
-    into.done.seconds = seconds_since(began);
-    return true;
-}
-
-}  // namespace
 
 bool fills_in_order(const MemoryView& memory) noexcept {
     return memory.kind != MemoryKind::system && memory.kind != MemoryKind::pinned;

@@ -29,6 +29,8 @@ struct RunsRead {
     std::map<std::uint64_t, SmallRead> samples{};  // one of each size
 };
 
+void add_reads(const RunsRead& part, RunsRead& sum);
+
 struct RunsInto {
     MemoryView memory;
     RunsRead& done;

@@ -2,10 +2,17 @@
 // before the first byte is written.
 #include "data/decode/decode_chunks.hpp"
 
+#include <nanobind/stl/shared_ptr.h>
+
+#include <limits>
+#include <optional>
 #include <utility>
+
+#include "data/decode/read_chunks.hpp"
 
 #include "python/core/box_table.hpp"
 #include "python/core/chunks/stop.hpp"
+#include "python/core/small/tally.hpp"
 
 namespace penstock::python {
 namespace {
@@ -19,6 +26,7 @@ struct DecodeArguments {
     const data::Pipeline& pipeline;
     nb::handle source, streams, target, boxes;
     std::uint64_t item_bytes;
+    nb::handle staging;  // None: the host reaches the target
     std::uint32_t swap_bytes;
     const Stop& stop;
     Deadline deadline;
@@ -27,6 +35,7 @@ struct DecodeArguments {
 // What decode_chunks() is given. Made without the GIL.
 struct Work {
     std::vector<data::StoredChunk> chunks{};
+    std::vector<data::StreamPlace> places{};  // in the source
     std::vector<data::PlacedBox> boxes{};
 };
 
@@ -54,6 +63,8 @@ Work work_of(const DecodeArguments& given, const IntTable& streams, const BoxTab
     const auto& [source, target] = memory;
     check_counts(streams, boxes);
     const MemoryView chunk{nullptr, given.pipeline.chunk_bytes(), MemoryKind::system};
+    // The pieces of a box are told by where they lie behind its first item, so that begins at an address.
+    const std::byte* const origin = static_cast<const std::byte*>(target.data);
     const Side into = boxes.side(0, "destination", target), out = boxes.side(1, "source", chunk);
     Work work;
     work.chunks.reserve(streams.rows());
@@ -63,8 +74,6 @@ Work work_of(const DecodeArguments& given, const IntTable& streams, const BoxTab
         if (at > source.bytes || bytes > source.bytes - at) {
             streams.refuse(row, "it ends beyond the " + std::to_string(source.bytes) + " bytes there are");
         }
-        // The pieces of a box are told by where they lie behind its first item, so that begins at an address.
-        const std::byte* const origin = static_cast<const std::byte*>(source.data);
         const std::size_t first = work.boxes.size();
         for (const std::size_t end = next + boxes_of(streams, row); next < end; ++next) {
             Box item;
@@ -78,12 +87,35 @@ Work work_of(const DecodeArguments& given, const IntTable& streams, const BoxTab
                 work.boxes.push_back({piece, from + behind});
             });
         }
-        work.chunks.push_back({{origin + at, bytes},
+        work.places.push_back({at, bytes});
+        const std::span<const std::byte> there =
+            source.data == nullptr ? std::span<const std::byte>{}
+                                   : std::span(static_cast<const std::byte*>(source.data) + at, bytes);
+        work.chunks.push_back({there,
                                static_cast<std::uint32_t>(streams.count(row, 2, "mask")),
                                first,
                                work.boxes.size() - first});
     }
     return work;
+}
+
+// Memory of the caller for as long as the call takes.
+struct Borrowed {
+    explicit Borrowed(const DecodeArguments& given) : target(given.context, given.target, Use::write_into) {
+        if (!given.staging.is_none()) staging.emplace(given.context, given.staging, Use::write_into);
+        need_host(kDecodeOperation, given.context, staging ? staging->view() : target.view());
+        if (!staging) return;
+        through.emplace(data::Through{given.context.device(),
+                                      {static_cast<std::byte*>(staging->view().data), staging->view().bytes}});
+    }
+
+    BorrowedMemory target;
+    std::optional<BorrowedMemory> staging;
+    std::optional<data::Through> through;
+};
+
+data::ChunkWork chunk_work(const DecodeArguments& given, const Work& work, const Borrowed& memory) {
+    return {given.pipeline, work.chunks, work.boxes, memory.through ? &*memory.through : nullptr};
 }
 
 // Returns (chunks that were decoded, number of a damaged one or -1, what is wrong with it).
@@ -92,18 +124,39 @@ nb::tuple decode_chunks(const DecodeArguments& given) {
     const IntTable streams(given.streams, kDecodeOperation);
     const BoxTable boxes(given.boxes, kDecodeOperation, 2);
     const BorrowedMemory source(given.context, given.source, Use::read_from);
-    const BorrowedMemory target(given.context, given.target, Use::write_into);
+    const Borrowed memory(given);
     need_host(kDecodeOperation, given.context, source.view());
-    need_host(kDecodeOperation, given.context, target.view());
     data::CoreResult result;
     {
         const GilReleased release;
-        const Work work = work_of(given, streams, boxes, {source.view(), target.view()});
-        result = data::decode_chunks(given.pipeline, work.chunks, work.boxes,
+        const Work work = work_of(given, streams, boxes, {source.view(), memory.target.view()});
+        result = data::decode_chunks(chunk_work(given, work, memory),
                                      {.deadline = given.deadline, .stopped = &given.stop.flag()});
     }
     if (!result.fault) return nb::make_tuple(result.done, -1, "");
     return nb::make_tuple(result.done, result.fault->first, result.fault->second);
+}
+
+// As decode_chunks, of chunks in a file, which the threads read that decode them. Returns (a byte for each chunk, 1: it
+// is done; whether a transfer has to read others; number of a damaged one or -1; what is wrong with it).
+nb::tuple read_chunks(const DecodeArguments& given, SmallTally& tally) {
+    need_own_process(given.context);
+    const IntTable streams(given.streams, kDecodeOperation);
+    const BoxTable boxes(given.boxes, kDecodeOperation, 2);
+    const File file = nb::cast<const PythonFile&>(given.source).file;
+    const Borrowed memory(given);
+    data::ChunksRead result;
+    {
+        const GilReleased release;
+        const MemoryView whole{nullptr, std::numeric_limits<std::uint64_t>::max(), MemoryKind::system};
+        const Work work = work_of(given, streams, boxes, {whole, memory.target.view()});
+        result = data::read_and_decode({file, work.places}, chunk_work(given, work, memory),
+                                       {.deadline = given.deadline, .stopped = &given.stop.flag()});
+    }
+    tally.add(result.reads);
+    const nb::bytes done(result.done.data(), result.done.size());
+    if (!result.decoded.fault) return nb::make_tuple(done, result.left, -1, "");
+    return nb::make_tuple(done, result.left, result.decoded.fault->first, result.decoded.fault->second);
 }
 
 }  // namespace
@@ -139,12 +192,23 @@ void bind_decode(nb::module_& module) {
         [](const Context& context, const data::Pipeline& pipeline, nb::tuple from, nb::tuple to, nb::handle swap_bytes,
            const Stop& stop, nb::handle timeout_s) {
             return decode_chunks({context, pipeline, from[0], from[1], to[0], to[1],
-                                  option<std::uint64_t>("item_bytes", to[2]),
+                                  option<std::uint64_t>("item_bytes", to[2]), to.size() > 3 ? to[3] : nb::none(),
                                   option<std::uint32_t>("swap_bytes", swap_bytes), stop,
                                   deadline_after("timeout_s", timeout_s)});
         },
         arg("context"), arg("pipeline"), arg("source"), arg("target"), arg("swap_bytes"), arg("stop"),
         arg("timeout_s").none() = nb::none());
+    module.def(
+        "read_chunks",
+        [](const Context& context, const data::Pipeline& pipeline, nb::tuple from, nb::tuple to, nb::handle swap_bytes,
+           nb::tuple limits) {
+            return read_chunks({context, pipeline, from[0], from[1], to[0], to[1],
+                                option<std::uint64_t>("item_bytes", to[2]), to.size() > 3 ? to[3] : nb::none(),
+                                option<std::uint32_t>("swap_bytes", swap_bytes), nb::cast<const Stop&>(limits[0]),
+                                deadline_after("timeout_s", limits[1])},
+                               nb::cast<SmallTally&>(from[2]));
+        },
+        arg("context"), arg("pipeline"), arg("source"), arg("target"), arg("swap_bytes"), arg("limits"));
     module.def("decoded_filters", &data::filter_names);
 }
 

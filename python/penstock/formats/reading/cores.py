@@ -1,13 +1,16 @@
 """Decoding on the cores of the host: from streams in scratch, which the engine filled, to elements in their places.
 
 The core decodes the chunks of a batch on all cores at once. Chunks whose target the host can write go there; for a GPU
-the selected elements go to pinned memory, and the device fetches boxes from there. What must stay true: a damaged chunk
-is an Error that names file, dataset, chunk and bytes, and nothing of its batch reaches a GPU.
+each thread decodes to pinned memory, and the device copies from there while the thread decodes the next chunk. Chunks
+in the page cache are read by the threads that decode them. What must stay true: a damaged chunk is an Error that names
+file, dataset, chunk and bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+import os
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -19,13 +22,15 @@ from penstock.formats.faults import no_memory
 from penstock.formats.model import Filter
 from penstock.formats.reading.kept import is_little, keys_of
 from penstock.formats.reading.mover import Mover
-from penstock.formats.reading.pieces import Packed, c_strides
+from penstock.formats.reading.pieces import Packed
 
 # What decodes the codecs; Penstock itself undoes the other filters.
 _LIBRARIES = {
     **{"deflate": "libdeflate", "zlib": "libdeflate", "gzip": "libdeflate", "zstd": "libzstd"},
     **{"lz4": "liblz4", "hdf5-lz4": "liblz4", "bz2": "libbz2"},
 }
+_MOST_STAGING = 64 << 20  # bytes
+_MOST_STREAM = 4 << 20  # bytes of a chunk that a thread reads by itself
 
 
 class CodedStreams(NamedTuple):
@@ -42,6 +47,13 @@ class Limits(NamedTuple):
 
     stop: _core.Stop
     timeout_s: float | None
+
+
+class Read(NamedTuple):
+    """What became of chunks that were read by those who decode them."""
+
+    rest: Packed  # the chunks that are not done
+    left: bool  # a transfer has to read them
 
 
 def decoder_of(packed: Packed) -> str:
@@ -76,15 +88,17 @@ def decode(mover: Mover, streams: CodedStreams, memory: Any, limits: Limits) -> 
             return _decode_and_keep(mover, streams, memory, (limits, keys))
     if mover.emulated:
         return _decode(mover, streams, (memory, packed.boxes, packed.item_bytes, packed.swap_bytes), limits)
-    to, back = _dense(packed)
-    staging = mover.take_scratch(packed.selected_bytes, "pinned")
+    staging = mover.take_scratch(_staging_bytes(packed), "pinned")
     try:
-        if not _decode(mover, streams, (staging, to, packed.item_bytes, packed.swap_bytes), limits):
-            return False
-        _core.copy_boxes(mover.raw, memory, staging, back, packed.item_bytes)
+        return _decode(mover, streams, (memory, packed.boxes, packed.item_bytes, packed.swap_bytes, staging), limits)
     finally:
         mover.give_back(staging)
-    return True
+
+
+def _staging_bytes(packed: Packed) -> int:
+    """Two places for each thread that decodes, if that is not much."""
+    places = min(2 * len(os.sched_getaffinity(0)), packed.count + 1)
+    return max(1, min(places, _MOST_STAGING // packed.chunk_bytes)) * packed.chunk_bytes
 
 
 def _decode_and_keep(
@@ -118,40 +132,73 @@ def _put(mover: Mover, one: Packed, chunk: np.ndarray, memory: Any) -> None:
         mover.give_back(staging)
 
 
-def _dense(packed: Packed) -> tuple[np.ndarray, np.ndarray]:
-    """Boxes from chunks to staging, in which selected elements follow each other, and from there to the target."""
-    ndim = packed.origin.shape[1]
-    counts = packed.boxes[:, 2 : 2 + ndim]
-    strides = c_strides(counts, packed.item_bytes)
-    size = counts.prod(axis=1) * packed.item_bytes
-    to, back = packed.boxes.copy(), packed.boxes.copy()
-    to[:, 0] = back[:, 1] = np.cumsum(size) - size
-    to[:, 2 + ndim : 2 + 2 * ndim] = back[:, 2 + 2 * ndim :] = strides
-    return to, back
+_Target = tuple[Any, np.ndarray, int, int] | tuple[Any, np.ndarray, int, int, _core.Buffer]
 
 
-def _decode(mover: Mover, streams: CodedStreams, target: tuple[Any, np.ndarray, int, int], limits: Limits) -> bool:
-    """`target`: memory, boxes, bytes of an item and of its words to swap."""
-    packed, swap_bytes = streams.packed, target[3]
-    columns = [streams.at, packed.sizes, packed.skipped, *([] if packed.each is None else [packed.each])]
-    table = np.column_stack(columns)
+def _decode(mover: Mover, streams: CodedStreams, target: _Target, limits: Limits) -> bool:
+    """`target`: memory, boxes, bytes of an item and of its words to swap; and where the host does not reach the memory,
+    pinned memory to decode to."""
+    packed = streams.packed
     assert packed.pipeline is not None
-    source, to = (streams.memory, table), target[:3]
+    source, to = (streams.memory, _table(packed, streams.at)), (*target[:3], *target[4:])
+    with _memory_for_chunks(mover, packed):
+        done, row, fault = _core.decode_chunks(mover.raw, packed.pipeline, source, to, target[3], *limits)
+    if fault:
+        raise _damaged(streams.files, packed, row, fault)
+    return done == packed.count
+
+
+def may_read(packed: Packed) -> bool:
+    """Whether the threads that decode its chunks may read them: they lie in one file, and none takes long to read."""
+    return packed.pipeline is not None and not is_little(packed) and _in_one_file(packed) and packed.count > 1
+
+
+def _in_one_file(packed: Packed) -> bool:
+    return bool((packed.file == packed.file[0]).all()) and int(packed.sizes.max()) <= _MOST_STREAM
+
+
+def read(mover: Mover, file: tuple[str, _core.File], packed: Packed, how: tuple[Any, Limits, _core.SmallTally]) -> Read:
+    """Chunks of one file, as may_read() says. `how`: memory of the target, limits, and what counts the reads."""
+    memory, limits, tally = how
+    assert packed.pipeline is not None
+    source = (file[1], _table(packed, packed.offset), tally)
+    target = (memory, packed.boxes, packed.item_bytes)
+    staging = None if mover.emulated else mover.take_scratch(_staging_bytes(packed), "pinned")
     try:
-        done, row, fault = _core.decode_chunks(
-            mover.raw, packed.pipeline, source, to, swap_bytes, limits.stop, limits.timeout_s
-        )
+        to = target if staging is None else (*target, staging)
+        with _memory_for_chunks(mover, packed):
+            done, left, row, fault = _core.read_chunks(
+                mover.raw, packed.pipeline, source, to, packed.swap_bytes, tuple(limits)
+            )
+    finally:
+        if staging is not None:
+            mover.give_back(staging)
+    if fault:
+        raise _damaged([file[0]] * (int(packed.file[0]) + 1), packed, row, fault)
+    return Read(packed.of(np.frombuffer(done, np.uint8) == 0), left)
+
+
+def _table(packed: Packed, at: np.ndarray) -> np.ndarray:
+    columns = [at, packed.sizes, packed.skipped, *([] if packed.each is None else [packed.each])]
+    return np.column_stack(columns)
+
+
+@contextmanager
+def _memory_for_chunks(mover: Mover, packed: Packed) -> Iterator[None]:
+    try:
+        yield
     except MemoryError as error:
         cause = f"there is no memory to decode chunks of {packed.chunk_bytes} bytes in"
         raise no_memory(mover.name, cause, packed.dataset) from error
-    if fault:
-        raise Error(
-            code="damaged",
-            operation=f"decode dataset {packed.dataset!r} of",
-            file=streams.files[int(packed.file[row])],
-            offset_bytes=int(packed.offset[row]),
-            length_bytes=int(packed.sizes[row]),
-            cause=f"its chunk at {packed.origin[row].tolist()} is damaged: {fault}",
-            advice="the file was cut short or is damaged: write it again",
-        )
-    return done == packed.count
+
+
+def _damaged(files: Sequence[str], packed: Packed, row: int, fault: str) -> Error:
+    return Error(
+        code="damaged",
+        operation=f"decode dataset {packed.dataset!r} of",
+        file=files[int(packed.file[row])],
+        offset_bytes=int(packed.offset[row]),
+        length_bytes=int(packed.sizes[row]),
+        cause=f"its chunk at {packed.origin[row].tolist()} is damaged: {fault}",
+        advice="the file was cut short or is damaged: write it again",
+    )

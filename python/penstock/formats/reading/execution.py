@@ -30,12 +30,14 @@ from penstock.formats.pending import HostWork, Steps
 from penstock.formats.reading import cores
 from penstock.formats.reading.aside import Aside
 from penstock.formats.reading.kept import file_stamp
-from penstock.formats.reading.mover import Mover
+from penstock.formats.reading.mover import Mover, uploaded
+from penstock.formats.reading.pieces import Packed
 from penstock.formats.reading.plan import Batch, BatchPlan, Decode
-from penstock.formats.reading.record import Counts, outcome_of
+from penstock.formats.reading.record import Counts, outcome_of, outcome_of_tally
 from penstock.formats.reading.target import Target
 from penstock.formats.reading.unpacking import unpack
 
+_READ_AT_ONCE = 256 << 20  # bytes of decoded chunks, between two looks at who wants to stop
 _ENCODED_HERE = 128 << 10  # bytes that whoever writes encodes himself: about 2 ms, and a thread costs 0.1 ms or more
 
 
@@ -78,6 +80,7 @@ class Execution:
         self._finished_bytes = 0
         self._cancelled = False
         self._stop = _core.Stop()
+        self._read_here = _core.SmallTally()  # by the threads that decode
         self._deadline = float("inf")  # of time.monotonic
 
     @property
@@ -95,7 +98,12 @@ class Execution:
                 transfer.cancel()
 
     def outcome(self, seconds: float) -> Outcome:
-        outcome = outcome_of(self._outcomes, self._counts, seconds, [*self._plan.gaps, *self._plan.notes])
+        moved: list[_core.Outcome | Outcome] = [*self._outcomes]
+        here = outcome_of_tally(self._read_here) if self._read_here.reads else None
+        if here is not None:
+            self._counts.take_reads(self._read_here)
+            moved.append(here)
+        outcome = outcome_of(moved, self._counts, seconds, [*self._plan.gaps, *self._plan.notes])
         if self._job.finished is not None:
             self._job.finished(outcome)
         return outcome
@@ -122,6 +130,7 @@ class Execution:
                 fill.item
             )
         self._place_kept()
+        yield from self._read_on_cores()
         coming = self._plan.batches(self._mover.decoded_bytes if self._plan.packed else 0)
         batch = next(coming, None)
         while batch is not None:
@@ -148,6 +157,46 @@ class Execution:
             left, bytes = cores.place_kept(self._mover, self._plan.files, packed, memory)
             self._plan.coded += [left] if left.count else []
             self._counts.took_kept(bytes)
+
+    def _read_on_cores(self) -> Steps:
+        """Chunks that lie in the page cache are read by the threads that decode them; others stay in the plan."""
+        if self._job.options.keys() - {"timeout_s", "caller_waits"}:
+            return
+        coded, self._plan.coded = self._plan.coded, []
+        for packed in coded:
+            rest = packed
+            if cores.may_read(packed):
+                rest = yield from self._read_parts(packed)
+            self._plan.coded += [rest] if rest.count else []
+
+    def _read_parts(self, packed: Packed) -> Generator[Any, None, Packed]:
+        """Returns what a transfer has to read. In parts, so that progress is seen."""
+        number = int(packed.file[0])
+        name, memory = self._plan.files[number], self._job.targets[packed.target].memory
+        chunks = max(1, _READ_AT_ONCE // packed.chunk_bytes)
+        lease = yield from self._lease([name], [file_stamp(name)])
+        with lease:
+            for start in range(0, packed.count, chunks):
+                part = packed.part(start, min(start + chunks, packed.count))
+                yield HostWork(part.selected_bytes)
+                self._check_stopped()
+                how = (memory, cores.Limits(self._stop, self._left_s()), self._read_here)
+                found = cores.read(self._mover, (name, lease.files[0]), part, how)
+                self._count_read(part, found)
+                if found.left:
+                    rest = np.zeros(packed.count, bool)
+                    rest[start : start + part.count] = np.isin(part.offset, found.rest.offset)
+                    rest[start + part.count :] = True
+                    return packed.of(rest)
+                if found.rest.count:
+                    self._check_stopped()
+                    raise self._stopped("timed_out", "the deadline passed")
+        return packed.of(np.zeros(packed.count, bool))
+
+    def _count_read(self, part: Packed, found: cores.Read) -> None:
+        selected = part.selected_bytes - found.rest.selected_bytes
+        self._counts.decoded_on_cores(selected, cores.decoder_of(part))
+        self._finished_bytes += int(part.sizes.sum() - found.rest.sizes.sum())
 
     def _decode_all(self) -> Steps:
         left = self._plan.decoded_bytes
@@ -336,27 +385,8 @@ class Execution:
                 cause=f"the format's library gave {given} bytes instead of {decode.bytes}",
             )
         memory = self._job.targets[decode.target].memory
-        with _uploaded(self._mover, plain, decode.bytes) as source:
+        with uploaded(self._mover, plain, decode.bytes) as source:
             _core.copy_boxes(self._mover.raw, memory, source, decode.table, decode.item_bytes, decode.swap_bytes)
-
-
-class _uploaded:  # noqa: N801 - reads as a function
-    """Host bytes where the device can read them: on the device, or where they are when the device is emulated."""
-
-    def __init__(self, mover: Mover, plain: Any, bytes: int) -> None:
-        self._mover, self._plain, self._bytes = mover, plain, bytes
-        self._scratch: _core.Buffer | None = None
-
-    def __enter__(self) -> Any:
-        if self._mover.emulated:
-            return self._plain
-        self._scratch = self._mover.take_scratch(self._bytes)
-        self._mover.raw.copy_to_device(self._scratch.slice(0, self._bytes), self._plain)
-        return self._scratch
-
-    def __exit__(self, *_: object) -> None:
-        if self._scratch is not None:
-            self._mover.give_back(self._scratch)
 
 
 def _file_bytes(name: str) -> int:

@@ -120,3 +120,22 @@ class Mover:
         with self._lock:
             self._scratch.clear()
         self.files.forget()
+
+
+class uploaded:  # noqa: N801 - reads as a function
+    """Host bytes where the device can read them: on the device, or where they are when the device is emulated."""
+
+    def __init__(self, mover: Mover, plain: Any, bytes: int) -> None:
+        self._mover, self._plain, self._bytes = mover, plain, bytes
+        self._scratch: _core.Buffer | None = None
+
+    def __enter__(self) -> Any:
+        if self._mover.emulated:
+            return self._plain
+        self._scratch = self._mover.take_scratch(self._bytes)
+        self._mover.raw.copy_to_device(self._scratch.slice(0, self._bytes), self._plain)
+        return self._scratch
+
+    def __exit__(self, *_: object) -> None:
+        if self._scratch is not None:
+            self._mover.give_back(self._scratch)

@@ -74,6 +74,14 @@ class Counts:
         self.staged_bytes += int(batch.staged[:, 3].sum())
         self.scratch_peak_bytes = max(self.scratch_peak_bytes, batch.scratch_bytes)
 
+    def take_reads(self, tally: _core.SmallTally) -> None:
+        """Those that no transfer made."""
+        self.range_bytes += tally.bytes
+        self.ranges += tally.operations
+        self.batches += tally.reads
+        self.staged_bytes += tally.staged_bytes
+        self.scratch_peak_bytes = max(self.scratch_peak_bytes, tally.scratch_peak_bytes)
+
     def add(self, other: Counts) -> None:
         """Takes in what another read or write did."""
         mine, theirs = vars(self), vars(other)
@@ -92,13 +100,59 @@ class Counts:
         return total
 
 
-def outcome_of(raw: list[_core.Outcome], counts: Counts, seconds: float, notes: Sequence[str] = ()) -> Outcome:
-    """One outcome for the transfers of a job. `notes`: what else the evidence should say."""
-    parts = [Outcome(one.bytes, one.seconds, one.reached_end, one.path, evidence_of(one.evidence_json)) for one in raw]
+def outcome_of(
+    raw: Sequence[_core.Outcome | Outcome], counts: Counts, seconds: float, notes: Sequence[str] = ()
+) -> Outcome:
+    """One outcome for the transfers of a job, and what it read without one. `notes`: what else the evidence should
+    say."""
+    parts = [one if isinstance(one, Outcome) else _told(one) for one in raw]
     bytes = sum(part.bytes for part in parts)
     evidence = parts[0].evidence if len(parts) == 1 else _merged(parts)
     evidence = evidence | {"notes": distinct([*evidence["notes"], *notes])[:_NOTES], "formats": dict(vars(counts))}
     return Outcome(bytes, seconds, False, path_name(parts), evidence)
+
+
+def _told(one: _core.Outcome) -> Outcome:
+    return Outcome(one.bytes, one.seconds, one.reached_end, one.path, evidence_of(one.evidence_json))
+
+
+def outcome_of_tally(tally: _core.SmallTally) -> Outcome | None:
+    """One outcome for all small reads of a file; None where there were none."""
+    if not tally.reads:
+        return _kept_outcome(tally) if tally.kept_reads else None
+    told = [evidence_of(sample.evidence_json) for sample in tally.samples]
+    share = told[0]["paths"][0] | {
+        "bytes": tally.bytes,
+        "operations": tally.operations,
+        "host_copies_bytes": tally.host_copies_bytes,
+    }
+    evidence = told[-1] | {
+        "paths": [share],
+        "plan": "\n".join(distinct(one["plan"] for one in told)),
+        "formats": dict(vars(_counts_of(tally))),
+    }
+    return Outcome(tally.bytes, tally.seconds, False, "buffered", evidence)
+
+
+def _counts_of(tally: _core.SmallTally) -> Counts:
+    counts = Counts(
+        tally.requested_bytes,
+        range_bytes=tally.bytes,
+        ranges=tally.operations,
+        batches=tally.reads,
+        staged_bytes=tally.staged_bytes,
+        scratch_peak_bytes=tally.scratch_peak_bytes,
+    )
+    for decoder, bytes in tally.decoded.items():
+        counts.decoded_on_cores(bytes, decoder)
+    counts.took_kept(tally.kept_bytes)
+    return counts
+
+
+def _kept_outcome(tally: _core.SmallTally) -> Outcome:
+    """Nothing was moved by a path."""
+    evidence: Evidence = {"path": "none", "paths": [], "fallbacks": [], "notes": [], "pinned_peak_bytes": 0, "plan": ""}
+    return Outcome(0, 0.0, False, "none", evidence | {"formats": dict(vars(_counts_of(tally)))})
 
 
 def _merged(parts: list[Outcome]) -> Evidence:

@@ -18,17 +18,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from penstock import _core
-from penstock._api import Outcome
 from penstock._arrays.array import Array, c_strides
 from penstock._arrays.dtype import DType
-from penstock._evidence import distinct
 from penstock._files.open_files import Lease
-from penstock._told import evidence_of
 from penstock.formats.model import Box, ChunkLookup, ChunkTable, Container, DatasetInfo, Extent, FilePart, Watch
 from penstock.formats.reading.cores import decoder_name
 from penstock.formats.reading.kept import file_stamp, key_of, may_keep
 from penstock.formats.reading.mover import Mover
-from penstock.formats.reading.record import Counts
 from penstock.formats.reading.request import SMALL_BYTES, Request, arrange, word_of
 
 _MOST_DIMENSIONS = 16  # of the native reader
@@ -305,42 +301,3 @@ def lend(mover: Mover, reader: _core.SmallReader) -> bool:
     with lease:
         reader.use(lease.files[0])
     return True
-
-
-def outcome_of(tally: _core.SmallTally) -> Outcome | None:
-    """One outcome for all small reads of a file; None where there were none."""
-    if not tally.reads:
-        return _kept_outcome(tally) if tally.kept_reads else None
-    told = [evidence_of(sample.evidence_json) for sample in tally.samples]
-    share = told[0]["paths"][0] | {
-        "bytes": tally.bytes,
-        "operations": tally.operations,
-        "host_copies_bytes": tally.host_copies_bytes,
-    }
-    evidence = told[-1] | {
-        "paths": [share],
-        "plan": "\n".join(distinct(one["plan"] for one in told)),
-        "formats": dict(vars(_counts(tally))),
-    }
-    return Outcome(tally.bytes, tally.seconds, False, "buffered", evidence)
-
-
-def _counts(tally: _core.SmallTally) -> Counts:
-    counts = Counts(
-        tally.requested_bytes,
-        range_bytes=tally.bytes,
-        ranges=tally.operations,
-        batches=tally.reads,
-        staged_bytes=tally.staged_bytes,
-        scratch_peak_bytes=tally.scratch_peak_bytes,
-    )
-    for decoder, bytes in tally.decoded.items():
-        counts.decoded_on_cores(bytes, decoder)
-    counts.took_kept(tally.kept_bytes)
-    return counts
-
-
-def _kept_outcome(tally: _core.SmallTally) -> Outcome:
-    """Nothing was moved by a path."""
-    evidence: Any = {"path": "none", "paths": [], "fallbacks": [], "notes": [], "pinned_peak_bytes": 0, "plan": ""}
-    return Outcome(0, 0.0, False, "none", evidence | {"formats": dict(vars(_counts(tally)))})

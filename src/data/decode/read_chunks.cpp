@@ -1,0 +1,87 @@
+// See read_chunks.hpp.
+#include "data/decode/read_chunks.hpp"
+
+#include <atomic>
+#include <mutex>
+
+#include "os/disk_waits.hpp"
+
+namespace penstock::data {
+namespace {
+
+constexpr long kLook = 8;  // calls, which are long here
+constexpr const char* kLeft = "a transfer has to read it";
+
+// What the threads of one call share.
+struct SharedReads {
+    std::mutex mutex{};
+    RunsRead reads{};  // guarded by mutex
+    std::atomic<bool> left{false};
+};
+
+// Streams of one thread, each in the memory of the one before.
+class StreamsOfFile final : public ChunkStreams {
+  public:
+    StreamsOfFile(const ChunksOfFile& from, SharedReads& shared) : from_(from), shared_(shared) {}
+    ~StreamsOfFile() override {
+        const std::lock_guard lock(shared_.mutex);
+        const std::uint64_t others = shared_.reads.scratch_peak_bytes;  // all are there at one time
+        add_reads(reads_, shared_.reads);
+        keep_one(shared_.reads);
+        shared_.reads.scratch_peak_bytes = others + room_;
+        shared_.reads.staged_bytes += reads_.bytes;
+    }
+
+    std::span<const std::byte> of(std::size_t item, std::string& fault) override {
+        const StreamPlace& place = from_.places[item];
+        if (room_ < place.bytes) {
+            memory_ = std::make_unique_for_overwrite<std::byte[]>(place.bytes);
+            room_ = place.bytes;
+        }
+        const FileRun run{place.offset, 0, place.bytes};
+        const std::uint64_t calls = reads_.operations;
+        waits_.begin();
+        const MemoryView memory{memory_.get(), place.bytes, MemoryKind::system};
+        const bool is_here = read_runs(from_.file, {&run, 1}, {memory, reads_, 1});
+        if (!is_here || waits_.many(reads_.operations - calls)) {
+            shared_.left = true;
+            if (!is_here) fault = kLeft;
+        }
+        keep_one(reads_);
+        return {memory_.get(), place.bytes};
+    }
+
+  private:
+    // The last pieces of streams have all sizes: a sample of each would tell nothing.
+    static void keep_one(RunsRead& reads) {
+        while (reads.samples.size() > 1) reads.samples.erase(reads.samples.begin());
+    }
+
+    const ChunksOfFile& from_;
+    SharedReads& shared_;
+    RunsRead reads_{};
+    os::DiskWaits waits_{kLook};
+    std::unique_ptr<std::byte[]> memory_;
+    std::uint64_t room_ = 0;
+};
+
+}  // namespace
+
+ChunksRead read_and_decode(const ChunksOfFile& from, const ChunkWork& work, const CoreOptions& options) {
+    const Clock::time_point began = Clock::now();
+    SharedReads shared;
+    ChunksRead result;
+    result.done.resize(from.places.size());
+    ChunkWork by_file = work;
+    by_file.make_streams = [&] { return std::make_unique<StreamsOfFile>(from, shared); };
+    by_file.done = result.done;
+    by_file.ended = &shared.left;
+    result.decoded = decode_chunks(by_file, options);
+    if (result.decoded.fault && result.decoded.fault->second == kLeft) result.decoded.fault.reset();
+    result.left = shared.left;
+    result.reads = std::move(shared.reads);
+    result.reads.seconds = seconds_since(began);
+    return result;
+}
+
+}  // namespace penstock::data
