@@ -97,6 +97,8 @@ class Stream {
     virtual void follow(std::uintptr_t native) = 0;
     virtual void lead(std::uintptr_t native) = 0;
     virtual void synchronize() = 0;       // spins: for short waits
+    // The same, for a caller who expects the end within some microseconds: a GPU may tell of it sooner.
+    virtual void synchronize_soon() { synchronize(); }
     // Stamped pattern: 8-byte little-endian words, word w of the file is stamp_word(seed, w); see penstock/stamp.hpp.
     virtual void stamp(void* memory, std::uint64_t bytes, std::uint64_t file_offset, std::uint64_t seed) = 0;
     virtual StampCheck verify_stamp(const void* memory, std::uint64_t bytes, std::uint64_t file_offset,

@@ -111,7 +111,7 @@ void InlineLanes::move_piece(Lane& lane, TransferState& transfer, const PlanPiec
     const auto copy = [&](CopyDirection direction, std::uint64_t bytes) {
         const bool up = direction == CopyDirection::to_device;
         lane.stream->copy(direction, up ? piece.memory : lane.slot, up ? lane.slot : piece.memory, bytes);
-        lane.stream->synchronize();
+        lane.stream->synchronize_soon();
     };
     if (staged && !read) copy(CopyDirection::to_host, piece.bytes);
     move_storage(transfer, piece);
@@ -129,11 +129,12 @@ bool InlineLanes::read_small(int fd, std::uint64_t offset_bytes, std::span<std::
     try {
         const DeviceScope current(device_);
         lane = borrow();
-        const ssize_t got = system_.pread(fd, lane->slot, device_memory.size(), offset_bytes);
+        std::byte* const place = device_memory.size() <= kFewBytes ? lane->few.data() : lane->slot;
+        const ssize_t got = system_.pread(fd, place, device_memory.size(), offset_bytes);
         all = got == static_cast<ssize_t>(device_memory.size());
         if (all) {
-            lane->stream->copy(CopyDirection::to_device, device_memory.data(), lane->slot, device_memory.size());
-            lane->stream->synchronize();
+            lane->stream->copy(CopyDirection::to_device, device_memory.data(), place, device_memory.size());
+            lane->stream->synchronize_soon();
         }
     } catch (const Error&) {  // whoever reads again by a transfer is told
         all = false;

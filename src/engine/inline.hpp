@@ -46,9 +46,13 @@ class InlineLanes {
     bool fill(int byte_value);
 
   private:
+    // Memory that is not pinned: the driver sends so few bytes along with the command, which the GPU would otherwise
+    // have to fetch. On an H100 host that takes 0.6 us less of 7.2.
+    static constexpr std::uint64_t kFewBytes = 4 * kKiB;
     struct Lane {
         std::unique_ptr<Stream> stream;
         std::byte* slot = nullptr;
+        std::array<std::byte, kFewBytes> few;
         std::array<std::unique_ptr<Event>, 2> copied{};  // of each half of the slot; made by read_many
     };
     std::unique_ptr<Lane> borrow();

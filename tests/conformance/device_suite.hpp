@@ -167,6 +167,20 @@ TEST_P(DeviceSuite, work_of_one_stream_runs_in_order) {
     }
 }
 
+// Little work, and so much that the caller has given up looking for its end by itself.
+TEST_P(DeviceSuite, what_is_awaited_soon_is_done) {
+    for (const std::uint64_t bytes : {std::uint64_t{64}, std::uint64_t{4096}, std::uint64_t{64} << 20}) {
+        const Memory block = memory(MemoryKind::device, bytes), back = memory(MemoryKind::pinned, bytes);
+        std::memset(back.data(), 255, bytes);
+        for (int round = 0; round < 50; ++round) {
+            stream_->fill(block.data(), bytes, round);
+            stream_->copy(CopyDirection::to_host, back.data(), block.data(), bytes);
+            stream_->synchronize_soon();
+            for (const std::uint64_t at : {std::uint64_t{0}, bytes / 2, bytes - 1}) ASSERT_EQ(back.data()[at], round);
+        }
+    }
+}
+
 TEST_P(DeviceSuite, an_event_orders_two_streams) {
     const std::uint64_t bytes = 1 << 20;
     const Memory first = memory(MemoryKind::device, bytes), there = memory(MemoryKind::pinned, bytes);

@@ -28,25 +28,34 @@ void refuse_objects(nb::handle object) {
     if (found) refuse_memory("its elements are Python objects, which are no bytes of a file", "make numbers of them");
 }
 
-std::uint64_t item_bytes(const std::string& type_string) {
+// What a description says under a name, or None.
+nb::object said(const nb::object& description, const char* name) {
+    if (!PyDict_Check(description.ptr())) return description.attr("get")(name);
+    PyObject* const found = PyDict_GetItemString(description.ptr(), name);
+    return found == nullptr ? nb::none() : nb::borrow(found);
+}
+
+std::uint64_t item_bytes(const nb::object& type_string) {
     std::uint64_t bytes = 0;
-    for (const char c : type_string.substr(std::min<std::size_t>(2, type_string.size()))) {
-        if (c < '0' || c > '9')
-            refuse_memory("array item type '" + type_string + "' is not understood", "pass a view of bytes");
-        bytes = bytes * 10 + static_cast<std::uint64_t>(c - '0');
+    const char* const letters = nb::cast<const char*>(type_string);
+    for (const char* at = letters; *at != 0; ++at) {
+        if (at - letters < 2) continue;  // byte order and kind
+        if (*at < '0' || *at > '9') {
+            refuse_memory("array item type '" + std::string(letters) + "' is not understood", "pass a view of bytes");
+        }
+        bytes = bytes * 10 + static_cast<std::uint64_t>(*at - '0');
     }
     return bytes;
 }
 
 std::uint64_t array_bytes(const nb::object& description) {
-    std::uint64_t bytes = item_bytes(nb::cast<std::string>(description["typestr"]));
-    for (const nb::handle extent : nb::borrow<nb::tuple>(description["shape"])) {
-        bytes *= nb::cast<std::uint64_t>(extent);
-    }
-    const nb::object strides = description.attr("get")("strides");
-    if (strides.is_none()) return bytes;
-    std::uint64_t expected = item_bytes(nb::cast<std::string>(description["typestr"]));
+    const std::uint64_t item = item_bytes(description["typestr"]);
     const nb::tuple shape = nb::borrow<nb::tuple>(description["shape"]);
+    std::uint64_t bytes = item;
+    for (const nb::handle extent : shape) bytes *= nb::cast<std::uint64_t>(extent);
+    const nb::object strides = said(description, "strides");
+    if (strides.is_none()) return bytes;
+    std::uint64_t expected = item;
     for (std::size_t i = shape.size(); i-- > 0;) {
         if (nb::cast<std::int64_t>(strides[i]) != static_cast<std::int64_t>(expected)) {
             refuse_memory("the device array is not contiguous", "pass a contiguous copy");
@@ -116,7 +125,7 @@ bool BorrowedMemory::from_cuda_array(const Context& context, const Given& given,
     view_ = bytes == 0 ? MemoryView{pointer, 0, MemoryKind::device} : context.wrap(pointer, bytes, MemoryKind::device);
     owner_ = nb::borrow(given.object);
     // Work that the array's library has begun on this memory comes first. None means that there is nothing to wait for.
-    const nb::object stream = description.attr("get")("stream");
+    const nb::object stream = said(description, "stream");
     if (bytes != 0 && !stream.is_none()) {
         const auto number = nb::cast<std::uintptr_t>(stream);
         const GilReleased release;

@@ -105,6 +105,9 @@ class CudaDevice final : public Device {
         facts_.kernels_reach_pinned = attribute(cudaDevAttrCanUseHostPointerForRegisteredMem, index) != 0;
         registers_ = attribute(cudaDevAttrHostRegisterSupported, index) != 0;
         registers_read_only_ = attribute(cudaDevAttrHostRegisterReadOnlySupported, index) != 0;
+        if (facts_.kernels_reach_pinned) {
+            facts_.write_value = find_driver_function<WriteValue>("cuStreamWriteValue32", 12000);
+        }
         pointer_attribute_ = find_driver_function<PointerAttribute>("cuPointerGetAttribute", 4000);
     }
 

@@ -3,6 +3,7 @@
 #include "device/cuda/stream.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <thread>
 
 namespace penstock::device {
@@ -11,6 +12,7 @@ namespace {
 constexpr std::uint64_t kKernelPieceBytes = 256 * kKiB;  // the copy engine copies larger pieces
 constexpr std::uint64_t kTaskBytes = 8 * kKiB;           // that one warp copies
 constexpr auto kSpin = std::chrono::microseconds(5);     // shorter waits spin
+constexpr auto kSoon = std::chrono::microseconds(50);    // as synchronize_soon does
 constexpr auto kFirstSleep = std::chrono::microseconds(20), kLongestSleep = std::chrono::microseconds(200);
 
 CudaEvent& as_cuda(Event& event) {
@@ -141,6 +143,24 @@ void CudaStream::follow(std::uintptr_t native) { wait_for_work(stream_, reinterp
 void CudaStream::lead(std::uintptr_t native) { wait_for_work(reinterpret_cast<cudaStream_t>(native), stream_); }
 
 void CudaStream::synchronize() { cuda_check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
+
+// cudaStreamSynchronize takes a microsecond to notice the end, which a word in page-locked memory tells at once. Failed
+// work never writes the word: then cudaStreamSynchronize tells.
+void CudaStream::synchronize_soon() {
+    if (facts_.write_value == nullptr) return synchronize();
+    if (!ended_) {
+        ended_.reset(allocate_pinned<std::uint32_t>(1));
+        *ended_ = 0;
+    }
+    if (facts_.write_value(stream_, reinterpret_cast<std::uintptr_t>(ended_.get()), ++ends_, 0) != 0) {
+        return synchronize();
+    }
+    const std::atomic_ref<std::uint32_t> ended(*ended_);
+    const auto spin_end = Clock::now() + kSoon;
+    while (ended.load(std::memory_order_acquire) != ends_) {
+        if (Clock::now() >= spin_end) return synchronize();
+    }
+}
 
 void CudaStream::stamp(void* memory, std::uint64_t bytes, std::uint64_t file_offset, std::uint64_t seed) {
     if (bytes == 0) return;

@@ -16,10 +16,14 @@
 
 namespace penstock::device {
 
+// cuStreamWriteValue32 of the driver: the GPU stores a word when the work before it is done.
+using WriteValue = int (*)(cudaStream_t stream, std::uintptr_t address, std::uint32_t value, unsigned flags);
+
 struct CudaFacts {
     int index = 0;
     int processors = 1;                // SMs
     bool kernels_reach_pinned = true;  // registered host memory has the same address on the host and on the device
+    WriteValue write_value = nullptr;  // null: the driver has none
 };
 
 // Pinned tables of copy tasks, reused in turn. The host rewrites a table only after the kernel that reads it is done.
@@ -65,6 +69,7 @@ class CudaStream final : public Stream {
     void follow(std::uintptr_t native) override;
     void lead(std::uintptr_t native) override;
     void synchronize() override;
+    void synchronize_soon() override;
     void stamp(void* memory, std::uint64_t bytes, std::uint64_t file_offset, std::uint64_t seed) override;
     StampCheck verify_stamp(const void* memory, std::uint64_t bytes, std::uint64_t file_offset,
                             std::uint64_t seed) override;
@@ -87,6 +92,8 @@ class CudaStream final : public Stream {
     std::unique_ptr<BoxRing> box_ring_;             // created by the first boxes
     std::unique_ptr<TableRing> pack_ring_;          // created by the first packs
     std::unique_ptr<ChecksumTables> checksums_;     // created by the first checksum
+    std::unique_ptr<std::uint32_t, CudaFreeHost> ended_;  // the GPU writes the number of the last synchronize_soon
+    std::uint32_t ends_ = 0;                              // of them
     CopyTask* tasks_ = nullptr;                     // the table that is being filled
     std::unique_ptr<StampResult, CudaFree> found_;  // created by the first check, like found_host_
     std::unique_ptr<StampResult, CudaFreeHost> found_host_;
