@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from penstock import _core
 from penstock._arrays.dtype import DType
 from penstock.formats.reading.target import Target
 from penstock.formats.writing import value_of
@@ -36,15 +37,19 @@ def plain(array: Any) -> PlainArray | None:
     """None: the array shares no memory in this way."""
     import numpy as np
 
-    protocol = "__array_interface__" if isinstance(array, np.ndarray) else "__cuda_array_interface__"
+    if isinstance(array, np.ndarray):  # its __array_interface__ takes longer than all else here
+        try:
+            address = _core.address_of(array)
+        except (ValueError, BufferError):  # dates are no buffer
+            return None
+        return PlainArray((type(array), array.dtype, array.shape, array.strides), address, None)
     try:
-        told = getattr(array, protocol, None)
+        told = getattr(array, "__cuda_array_interface__", None)
     except (RuntimeError, TypeError):  # a tensor that needs its gradient
         return None
     if not isinstance(told, dict) or not isinstance(told.get("data"), tuple):
         return None
-    place = None if protocol == "__array_interface__" else getattr(array, "device", None)
-    key = type(array), told["typestr"], told["shape"], told.get("strides"), place
+    key = type(array), told["typestr"], told["shape"], told.get("strides"), getattr(array, "device", None)
     return PlainArray(key, told["data"][0], told.get("stream"))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -329,3 +330,21 @@ def test_steps_are_seen_while_the_model_runs(tmp_path: Path) -> None:
             history.wait()
             found: Any = read(path, "T")
             assert np.array_equal(found[:, 3], np.arange(step + 1))
+
+
+def test_an_array_that_is_no_buffer_is_refused_in_words(tmp_path: Path) -> None:
+    with penstock.History(tmp_path / "h.nc", device="host") as history:
+        history.define("T", ["x"], shape=[2], dtype="int64")
+        with pytest.raises((TypeError, penstock.Error), match="datetime64|<M8|dates"):
+            history.put("T", np.array(["2000-01-01", "2000-01-02"], "M8[s]"))
+
+
+def test_the_program_behind_the_figures_prints_what_each_way_took(tmp_path: Path) -> None:
+    program = Path(__file__).parents[3] / "examples" / "history" / "small_rates.py"
+    done = subprocess.run(
+        [sys.executable, str(program), "1", "5"], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert [line.split(":")[0] for line in done.stdout.splitlines()][::4] == ["history, cdf5", "netCDF4-python"], (
+        done.stderr
+    )
+    assert not any(tmp_path.iterdir())

@@ -105,6 +105,15 @@ void put(PythonHistory& self, const std::string& variable, nb::handle memory, co
     put_at(self, variable, place);
 }
 
+// Where the first element of an array of NumPy lies.
+std::uintptr_t address_of(nb::handle array) {
+    Py_buffer view;
+    if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_STRIDED_RO) != 0) throw nb::python_error();
+    const auto address = reinterpret_cast<std::uintptr_t>(view.buf);
+    PyBuffer_Release(&view);
+    return address;
+}
+
 void set_attribute(PythonHistory& self, const std::string& variable, const nb::tuple& attribute) {
     const HistoryAttribute made = history_attribute(attribute);
     self.use([&](History& history) { history.set_attribute(made, variable); });
@@ -178,6 +187,7 @@ void bind_history(nb::module_& module) {
                  return facts_to_dict(self.use([](History& history) { return history.facts(); }));
              })
         .def("close", &close);
+    module.def("address_of", &address_of, arg("array"));
     module.def("history_split",
                [](nb::handle length, nb::handle processes, nb::handle process) {
                    const HistoryShare share = history_split(
