@@ -101,6 +101,7 @@ struct SmallReads {
     std::uint64_t operations = 0;  // calls of the system: of memory that the host reaches, one for those that continue
                                    // each other
     std::uint64_t bytes = 0;
+    long waits = 0;  // how often the calling thread waited in them; 0 where the bytes go to a device's memory
     double seconds = 0;
     std::vector<SmallRead> samples;
 };

@@ -181,15 +181,15 @@ bool InlineLanes::fill_halves(Lane& lane, std::span<const RequestRange> ranges) 
 }
 
 bool InlineLanes::read_to(std::byte* half, std::span<const RequestRange> ranges, os::DiskWaits& waits) {
-    waits.begin();
-    while (!ranges.empty()) {
+    for (long before = system_.waits_of_thread(); !ranges.empty();) {
         const std::span<const RequestRange> some = ranges.first(std::min<std::size_t>(ranges.size(), waits.kReads));
         for (const RequestRange& range : some) {
             const ssize_t got = system_.pread(range.file->buffered_fd, half, range.bytes, range.offset_bytes);
             if (got != static_cast<ssize_t>(range.bytes)) return false;
             half += range.bytes;
         }
-        if (waits.many(some.size())) return false;
+        const long now = system_.waits_of_thread();
+        if (waits.many(some.size(), now - std::exchange(before, now))) return false;
         ranges = ranges.subspan(some.size());
     }
     return true;

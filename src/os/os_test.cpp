@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 #include <vector>
 
 #include "os/file/direct.hpp"
@@ -157,6 +159,16 @@ class Picky final : public System {
   private:
     std::size_t alignment_;
 };
+
+TEST(Waits, of_a_thread_are_those_in_which_it_gave_its_core_up) {
+    System& system = real_system();
+    const long before = system.waits_of_thread();
+    for (int i = 0; i < 3; ++i) std::this_thread::sleep_for(std::chrono::nanoseconds(1));
+    EXPECT_EQ(system.waits_of_thread() - before, 3);
+    long others = 0;
+    std::thread([&] { others = system.waits_of_thread(); }).join();
+    EXPECT_LT(others, before + 3);
+}
 
 TEST(Direct, probe_finds_the_alignment_that_reads_need) {
     const TestFile file(disk_folder(), 1 << 20);

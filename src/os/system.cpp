@@ -2,6 +2,7 @@
 #include "os/system.hpp"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -61,6 +62,11 @@ int System::unlink(int folder, const char* name) { return ::unlinkat(folder, nam
 
 int System::io_uring_register(int ring_fd, unsigned opcode, const void* argument, unsigned count) {
     return static_cast<int>(::syscall(kIoUringRegister, ring_fd, opcode, argument, count));
+}
+
+long System::waits_of_thread() noexcept {
+    struct rusage usage {};
+    return ::getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nvcsw : 0;
 }
 
 System& real_system() noexcept {

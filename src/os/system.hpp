@@ -4,7 +4,6 @@
 // The base class makes the real calls. Tests derive from it to inject EINTR, short counts, EIO and ENOSPC. There is no
 // global state: callers get a System as an argument. Functions return what the system call returns and leave its error
 // in errno.
-// state: whoever needs calls is handed a System. Functions return what the system call returns, errno in `errno`.
 #pragma once
 
 #include <sys/types.h>
@@ -33,6 +32,8 @@ class System {
     virtual int link_fd(int fd, int folder, const char* name);  // gives an O_TMPFILE file a name
     virtual int unlink(int folder, const char* name);
     virtual int io_uring_register(int ring_fd, unsigned opcode, const void* argument, unsigned count);
+    // How often the calling thread has given its core up to wait for something, since it began.
+    virtual long waits_of_thread() noexcept;
 };
 
 // The real calls, without state and shared by all.

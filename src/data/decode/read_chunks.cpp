@@ -35,15 +35,16 @@ class StreamsOfFile final : public ChunkStreams {
     std::span<const std::byte> of(std::size_t item, std::string& fault) override {
         const StreamPlace& place = from_.places[item];
         if (room_ < place.bytes) {
-            memory_ = std::make_unique_for_overwrite<std::byte[]>(place.bytes);
+            // It is touched here: the kernel may let a thread wait for its pages, which would look like a slow disk.
+            memory_ = std::make_unique<std::byte[]>(place.bytes);
             room_ = place.bytes;
         }
         const FileRun run{place.offset, 0, place.bytes};
         const std::uint64_t calls = reads_.operations;
-        waits_.begin();
+        const long waited = reads_.waits;
         const MemoryView memory{memory_.get(), place.bytes, MemoryKind::system};
         const bool is_here = read_runs(from_.file, {&run, 1}, {memory, reads_, 1});
-        if (!is_here || waits_.many(reads_.operations - calls)) {
+        if (!is_here || waits_.many(reads_.operations - calls, reads_.waits - waited)) {
             shared_.left = true;
             if (!is_here) fault = kLeft;
         }

@@ -6,8 +6,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <thread>
 
 #include "context/seams.hpp"
 #include "context/test_files.hpp"
@@ -20,18 +18,20 @@ using testing::Bytes;
 
 constexpr std::size_t kChunks = 60, kItem = 4, kChunkBytes = 300'000;
 
-// As a disk does, it makes the thread wait that reads; or refuses reads behind some offset.
+// As a disk does, it says that the thread waits that reads; or refuses reads behind some offset.
 class Disk : public os::System {
   public:
     ssize_t pread(int fd, void* memory, std::size_t bytes, std::uint64_t offset) override {
-        if (waits) std::this_thread::sleep_for(std::chrono::nanoseconds(1));
+        if (waits) ++waited;
         if (offset >= fails_from) {
             errno = EIO;
             return -1;
         }
         return System::pread(fd, memory, bytes, offset);
     }
+    long waits_of_thread() noexcept override { return waited; }
     std::atomic<bool> waits = false;
+    std::atomic<long> waited = 0;
     std::atomic<std::uint64_t> fails_from = ~std::uint64_t{0};
 };
 

@@ -39,8 +39,8 @@ class RunReads {
 
     bool read(std::span<const FileRun> runs, RunsRead& done) {
         os::DiskWaits waits;
-        waits.begin();
         while (!runs.empty()) {
+            waited_ = 0;
             runs = runs.subspan(gather(runs, done));
             if (!make(memory_, direct_, done)) return false;
             if (!shared_.empty() && !make({scratch_.get(), kScratch, MemoryKind::system}, shared_, done)) return false;
@@ -48,7 +48,7 @@ class RunReads {
                 std::memcpy(place(copy.to), scratch_.get() + copy.from, copy.bytes);
             }
             const std::size_t reads = direct_.size() + shared_.size();
-            if (!is_staged_ && waits.many(reads)) return false;  // who stages looks for itself, as copies wait too
+            if (!is_staged_ && waits.many(reads, waited_)) return false;  // who stages looks for itself, as copies wait too
         }
         return true;
     }
@@ -108,6 +108,8 @@ class RunReads {
         if (!made) return false;
         done.operations += made->operations;
         done.bytes += made->bytes;
+        done.waits += made->waits;
+        waited_ += made->waits;
         done.host_copies_bytes += is_staged_ ? made->bytes : 0;
         done.seconds += made->seconds;
         for (const SmallRead& sample : made->samples) {
@@ -119,6 +121,7 @@ class RunReads {
     const ReadRanges& read_;
     MemoryView memory_;
     bool is_staged_;  // its bytes go through pinned memory
+    long waited_ = 0;  // in the reads of this portion
     std::size_t portion_ = os::DiskWaits::kReads;  // reads of one call
     std::vector<Range> direct_, shared_;
     std::vector<Copy> copies_;  // from scratch to their place
@@ -188,6 +191,7 @@ bool read_on_cores(const ReadRanges& read, std::span<const FileRun> runs, const 
 void add_reads(const RunsRead& part, RunsRead& sum) {
     sum.operations += part.operations;
     sum.bytes += part.bytes;
+    sum.waits += part.waits;
     sum.host_copies_bytes += part.host_copies_bytes;
     sum.staged_bytes += part.staged_bytes;
     sum.scratch_peak_bytes = std::max(sum.scratch_peak_bytes, part.scratch_peak_bytes);

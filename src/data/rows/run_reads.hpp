@@ -25,6 +25,7 @@ struct RunsRead {
     std::uint64_t requested_bytes = 0;
     std::uint64_t operations = 0, bytes = 0, host_copies_bytes = 0;
     std::uint64_t staged_bytes = 0, scratch_peak_bytes = 0;
+    long waits = 0;  // in reads to memory that the host reaches (see SmallReads)
     double seconds = 0;
     std::map<std::uint64_t, SmallRead> samples{};  // one of each size
 };

@@ -98,6 +98,7 @@ std::optional<SmallReads> NamedFile::read_many(const MemoryView& memory, std::sp
     const FirstTouch touch = ours ? ours->first_touch() : FirstTouch::none;
     const CountedRead under_way(*state.running);
     SmallReads made;
+    const long waits = state.system.waits_of_thread();
     for (std::span<const Range> left = ranges; !left.empty();) {
         const std::span<const Range> some = left.first(continued(left));
         std::uint64_t bytes = 0;
@@ -111,6 +112,7 @@ std::optional<SmallReads> NamedFile::read_many(const MemoryView& memory, std::sp
         ++made.operations;
         left = left.subspan(some.size());
     }
+    made.waits += state.system.waits_of_thread() - waits;
     made.seconds = seconds_since(started);
     for (SmallRead& one : made.samples) {
         one.seconds = made.seconds / static_cast<double>(ranges.size());
@@ -124,7 +126,10 @@ bool NamedFile::sample(const Range& range, std::pair<MemoryKind, FirstTouch> kin
         if (one.memory.bytes == range.bytes) return true;
     }
     const MemoryView memory{range.memory, range.bytes, kind.first};
+    os::System& system = ContextState::of(context_).system;
+    const long waits = system.waits_of_thread();
     std::shared_ptr<const SmallPlan> plan = plan_of(memory, range.offset_bytes, kind.second);
+    made.waits -= system.waits_of_thread() - waits;  // for a lock, or for what the plan asks
     if (!plan) return false;
     made.samples.push_back({memory, range.offset_bytes, 0, 0, std::move(plan)});
     return true;

@@ -139,7 +139,10 @@ const SmallRead* sample_of(const Submission& submission, const Extent& extent, F
     for (const SmallRead& sample : made.samples) {
         if (sample.memory.bytes == extent.bytes) return &sample;
     }
+    os::System& system = submission.context.system;
+    const long waits = system.waits_of_thread();
     std::shared_ptr<const SmallPlan> plan = submission.context.small_plans.of(submission, extent, touch);
+    made.waits -= system.waits_of_thread() - waits;  // for a lock, or for what the plan asks
     if (!plan) return nullptr;
     const MemoryView memory{extent.memory, extent.bytes, submission.kind};
     made.samples.push_back({memory, extent.offset_bytes, 0, 0, std::move(plan)});
@@ -200,6 +203,7 @@ std::optional<SmallReads> small_reads(const Submission& submission, const std::s
     const FirstTouch touch = ours ? ours->first_touch() : FirstTouch::none;
     const UnderWay under_way(context, *file);
     SmallReads made;
+    const long waits = context.system.waits_of_thread();
     for (std::span<const Range> left = ranges; !left.empty();) {
         const bool to_host = submission.to_host();
         const std::span<const Range> some = to_host ? left.first(continued(left)) : left;
@@ -211,6 +215,7 @@ std::optional<SmallReads> small_reads(const Submission& submission, const std::s
         made.operations += to_host ? 1 : some.size();
         left = left.subspan(some.size());
     }
+    made.waits = submission.to_host() ? made.waits + context.system.waits_of_thread() - waits : 0;
     file->bytes_read += made.bytes;
     made.seconds = seconds_since(submission.started);
     for (SmallRead& sample : made.samples) {
