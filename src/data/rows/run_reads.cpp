@@ -48,7 +48,8 @@ class RunReads {
                 std::memcpy(place(copy.to), scratch_.get() + copy.from, copy.bytes);
             }
             const std::size_t reads = direct_.size() + shared_.size();
-            if (!is_staged_ && waits.many(reads, waited_)) return false;  // who stages looks for itself, as copies wait too
+            // Who stages looks for himself, as copies wait too.
+            if (!is_staged_ && waits.many(reads, waited_)) return false;
         }
         return true;
     }
