@@ -48,7 +48,7 @@ class RunReads {
                 std::memcpy(place(copy.to), scratch_.get() + copy.from, copy.bytes);
             }
             const std::size_t reads = direct_.size() + shared_.size();
-            // Who stages looks for himself, as copies wait too.
+            // Staged reads are judged by their lane: copies wait too.
             if (!is_staged_ && waits.many(reads, waited_)) return false;
         }
         return true;
