@@ -185,6 +185,9 @@ class File {
     // in memory of a device are copied there together. `file` of a range is not looked at. Nothing where one of them is
     // no small read, as above, or leaves the memory.
     std::optional<SmallReads> try_small_reads(MemoryView memory, std::span<const Range> ranges) const;
+    // The same for memory that the host reaches. Nothing, too, where a byte is not in the page cache: the thread waits
+    // for no storage, which may never answer.
+    std::optional<SmallReads> try_cached_reads(MemoryView memory, std::span<const Range> ranges) const;
     Transfer start_read(MemoryView memory, std::uint64_t offset_bytes = 0, const TransferOptions& options = {}) const;
     Transfer start_write(MemoryView memory, std::uint64_t offset_bytes = 0, const TransferOptions& options = {}) const;
     void sync() const;                 // fdatasync; throws

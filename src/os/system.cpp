@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -26,6 +27,11 @@ int System::dup(int fd) { return ::fcntl(fd, F_DUPFD_CLOEXEC, 0); }
 
 ssize_t System::pread(int fd, void* memory, std::size_t bytes, std::uint64_t offset) {
     return ::pread(fd, memory, bytes, static_cast<off_t>(offset));
+}
+
+ssize_t System::pread_cached(int fd, void* memory, std::size_t bytes, std::uint64_t offset) {
+    const iovec place{memory, bytes};
+    return ::preadv2(fd, &place, 1, static_cast<off_t>(offset), RWF_NOWAIT);
 }
 
 ssize_t System::pwrite(int fd, const void* memory, std::size_t bytes, std::uint64_t offset) {

@@ -21,6 +21,8 @@ class System {
     virtual int close(int fd);
     virtual int dup(int fd);
     virtual ssize_t pread(int fd, void* memory, std::size_t bytes, std::uint64_t offset);
+    // preadv2(2) with RWF_NOWAIT: EAGAIN where the thread would wait for a disk, EOPNOTSUPP where nothing tells that.
+    virtual ssize_t pread_cached(int fd, void* memory, std::size_t bytes, std::uint64_t offset);
     virtual ssize_t pwrite(int fd, const void* memory, std::size_t bytes, std::uint64_t offset);
     virtual int fdatasync(int fd);
     virtual int fsync(int fd);

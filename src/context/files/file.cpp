@@ -75,10 +75,21 @@ std::optional<SmallRead> File::try_small_read(MemoryView memory, std::uint64_t o
                                {state.file, offset_bytes, memory.data, memory.bytes});
 }
 
+namespace {
+
+std::optional<SmallReads> small_reads_of(const context::FileState& state, const context::SmallPieces& pieces) {
+    return context::small_reads({*state.context, Direction::read, pieces.memory.kind, true, default_options()},
+                                state.file, pieces);
+}
+
+}  // namespace
+
 std::optional<SmallReads> File::try_small_reads(MemoryView memory, std::span<const Range> ranges) const {
-    const context::FileState& state = opened(state_);
-    return context::small_reads({*state.context, Direction::read, memory.kind, true, default_options()}, state.file,
-                                memory, ranges);
+    return small_reads_of(opened(state_), {memory, ranges});
+}
+
+std::optional<SmallReads> File::try_cached_reads(MemoryView memory, std::span<const Range> ranges) const {
+    return small_reads_of(opened(state_), {memory, ranges, true});
 }
 
 Outcome File::read(MemoryView memory, std::uint64_t offset_bytes, const TransferOptions& options) const {

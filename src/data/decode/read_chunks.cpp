@@ -4,12 +4,9 @@
 #include <atomic>
 #include <mutex>
 
-#include "os/disk_waits.hpp"
-
 namespace penstock::data {
 namespace {
 
-constexpr long kLook = 8;  // calls, which are long here
 constexpr const char* kLeft = "a transfer has to read it";
 
 // What the threads of one call share.
@@ -35,18 +32,17 @@ class StreamsOfFile final : public ChunkStreams {
     std::span<const std::byte> of(std::size_t item, std::string& fault) override {
         const StreamPlace& place = from_.places[item];
         if (room_ < place.bytes) {
-            // It is touched here: the kernel may let a thread wait for its pages, which would look like a slow disk.
-            memory_ = std::make_unique<std::byte[]>(place.bytes);
+            memory_ = std::make_unique_for_overwrite<std::byte[]>(place.bytes);
             room_ = place.bytes;
         }
         const FileRun run{place.offset, 0, place.bytes};
-        const std::uint64_t calls = reads_.operations;
-        const long waited = reads_.waits;
         const MemoryView memory{memory_.get(), place.bytes, MemoryKind::system};
-        const bool is_here = read_runs(from_.file, {&run, 1}, {memory, reads_, 1});
-        if (!is_here || waits_.many(reads_.operations - calls, reads_.waits - waited)) {
+        const ReadRanges read = [&](const MemoryView& into, std::span<const Range> ranges) {
+            return from_.file.try_cached_reads(into, ranges);
+        };
+        if (!read_runs(read, {&run, 1}, {memory, reads_, 1})) {
             shared_.left = true;
-            if (!is_here) fault = kLeft;
+            fault = kLeft;
         }
         keep_one(reads_);
         return {memory_.get(), place.bytes};
@@ -61,7 +57,6 @@ class StreamsOfFile final : public ChunkStreams {
     const ChunksOfFile& from_;
     SharedReads& shared_;
     RunsRead reads_{};
-    os::DiskWaits waits_{kLook};
     std::unique_ptr<std::byte[]> memory_;
     std::uint64_t room_ = 0;
 };

@@ -2,7 +2,8 @@
 //
 // Where a file lies in the page cache, its bytes cost a copy, and who decodes them next then has them in the cache of
 // his core. A queue in front of the cores would let them wait for the first batch that it fills, and at the end of
-// each. Bytes that come from a disk are left to those who keep many reads under way.
+// each. Bytes that are not in the page cache are left to a transfer, which keeps many reads under way. What must stay
+// true: no thread waits here for storage, which may never answer, so that deadlines and cancelling hold.
 #pragma once
 
 #include <cstdint>

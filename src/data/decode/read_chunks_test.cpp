@@ -2,6 +2,7 @@
 // what is left to a transfer: bytes of a slow disk, of a file that is too short, and of one that fails.
 #include "data/decode/read_chunks.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,6 +11,8 @@
 #include "context/seams.hpp"
 #include "context/test_files.hpp"
 #include "data/decode/stored_rig.hpp"
+#include "os/fd.hpp"
+#include "os/file/residency.hpp"
 
 namespace penstock::data {
 namespace {
@@ -18,21 +21,28 @@ using testing::Bytes;
 
 constexpr std::size_t kChunks = 60, kItem = 4, kChunkBytes = 300'000;
 
-// As a disk does, it says that the thread waits that reads; or refuses reads behind some offset.
+// Reads from the page cache; or as if some bytes were not there, or the file system could not tell.
 class Disk : public os::System {
   public:
     ssize_t pread(int fd, void* memory, std::size_t bytes, std::uint64_t offset) override {
-        if (waits) ++waited;
-        if (offset >= fails_from) {
-            errno = EIO;
-            return -1;
-        }
-        return System::pread(fd, memory, bytes, offset);
+        ++plain;
+        return refuses(offset) ? -1 : System::pread(fd, memory, bytes, offset);
     }
-    long waits_of_thread() noexcept override { return waited; }
-    std::atomic<bool> waits = false;
-    std::atomic<long> waited = 0;
-    std::atomic<std::uint64_t> fails_from = ~std::uint64_t{0};
+    ssize_t pread_cached(int fd, void* memory, std::size_t bytes, std::uint64_t offset) override {
+        if (tells_nothing) errno = EOPNOTSUPP;
+        return tells_nothing || refuses(offset) ? -1 : System::pread(fd, memory, bytes, offset);
+    }
+    std::atomic<bool> tells_nothing = false;
+    std::atomic<int> plain = 0;  // reads that would wait
+    std::atomic<std::uint64_t> ends_at = ~std::uint64_t{0};
+    std::atomic<int> refusal = EAGAIN;
+
+  private:
+    bool refuses(std::uint64_t offset) const {
+        if (offset < ends_at) return false;
+        errno = refusal;
+        return true;
+    }
 };
 
 class ReadChunks : public ::testing::Test {
@@ -99,23 +109,46 @@ TEST_F(ReadChunks, all_land_with_any_number_of_threads_and_are_counted) {
     }
 }
 
-TEST_F(ReadChunks, of_a_slow_disk_are_left_to_a_transfer) {
-    disk_.waits = true;
+TEST_F(ReadChunks, that_are_not_in_the_page_cache_are_left_to_a_transfer) {
+    disk_.ends_at = places_[kChunks / 2].offset;
     const ChunksRead found = read({.threads = 2});
     EXPECT_TRUE(found.left);
     EXPECT_FALSE(found.decoded.fault);
-    EXPECT_LT(found.decoded.done, kChunks);
+    EXPECT_GE(found.decoded.done, 1u);
+    EXPECT_LE(found.decoded.done, kChunks / 2);
     expect_done(found);
+    const int waited = disk_.plain;  // of tmpfs all reads are plain
+    EXPECT_TRUE(waited == 0 || file_.facts().file_system == "tmpfs") << waited;
+}
+
+TEST_F(ReadChunks, are_looked_for_in_the_page_cache_where_a_read_does_not_tell) {
+    disk_.tells_nothing = true;
+    const std::string kind = file_.facts().file_system;
+    if (kind == "overlay") GTEST_SKIP() << "no system call tells what an overlay has in the page cache";
+    if (!os::cached_fraction(os::UniqueFd(::open(name_.c_str(), O_RDONLY | O_CLOEXEC)).get(), 0, kChunkBytes)) {
+        GTEST_SKIP() << "this kernel has no cachestat";
+    }
+    ChunksRead found = read({.threads = 2});
+    EXPECT_FALSE(found.left);
+    EXPECT_EQ(found.decoded.done, kChunks);
+    expect_done(found);
+    file_.drop_cache();
+    if (kind == "tmpfs" || file_.residency(0, kChunkBytes).resident_pages != 0) return;
+    disk_.plain = 0;
+    found = read({.threads = 2});
+    EXPECT_TRUE(found.left);
+    EXPECT_EQ(disk_.plain, 0);
 }
 
 TEST_F(ReadChunks, that_fail_or_are_cut_are_left_and_told_by_nobody_here) {
-    disk_.fails_from = places_[kChunks / 2].offset;
+    disk_.ends_at = places_[kChunks / 2].offset;
+    disk_.refusal = EIO;
     ChunksRead found = read();
     EXPECT_TRUE(found.left);
     EXPECT_FALSE(found.decoded.fault);
     EXPECT_GE(found.decoded.done, 1u);
     expect_done(found);
-    disk_.fails_from = ~std::uint64_t{0};
+    disk_.ends_at = ~std::uint64_t{0};
     std::filesystem::resize_file(name_, places_.back().offset + 1000);
     found = read();
     EXPECT_TRUE(found.left);

@@ -1,12 +1,14 @@
 // See small_read.hpp.
 #include "context/transfer/small/small_read.hpp"
 
+#include <cerrno>
 #include <chrono>
 #include <utility>
 
 #include "context/files/extent.hpp"
 #include "context/transfer/prepare.hpp"
 #include "context/transfer/submission.hpp"
+#include "os/file/residency.hpp"
 
 namespace penstock::context {
 namespace {
@@ -71,14 +73,31 @@ bool inside(const Memory& memory, const Extent& extent) {
     return extent.bytes <= memory.view().bytes - before;
 }
 
-bool moved(const Submission& submission, const Extent& extent) {
+bool pread_all(const Submission& submission, const Extent& extent) {
     const int fd = extent.file->handle().buffered_fd;
+    const ssize_t got = submission.context.system.pread(fd, extent.memory, extent.bytes, extent.offset_bytes);
+    return got == static_cast<ssize_t>(extent.bytes);
+}
+
+bool moved(const Submission& submission, const Extent& extent) {
     if (!submission.to_host()) {
+        const int fd = extent.file->handle().buffered_fd;
         auto* memory = static_cast<std::byte*>(extent.memory);
         return submission.context.engine.read_small(fd, extent.offset_bytes, {memory, extent.bytes});
     }
-    const ssize_t got = submission.context.system.pread(fd, extent.memory, extent.bytes, extent.offset_bytes);
-    return got == static_cast<ssize_t>(extent.bytes);
+    return pread_all(submission, extent);
+}
+
+// Whether all came without a wait for storage. Where the file system does not say whether a read would wait, the page
+// cache is asked before.
+bool moved_from_cache(const Submission& submission, const Extent& extent) {
+    const OpenFile& file = *extent.file;
+    if (file.memory_backed()) return pread_all(submission, extent);
+    const int fd = file.handle().buffered_fd;
+    const ssize_t got = submission.context.system.pread_cached(fd, extent.memory, extent.bytes, extent.offset_bytes);
+    if (got >= 0 || errno != EOPNOTSUPP) return std::cmp_equal(got, extent.bytes);
+    if (file.cached_by() != os::CachedBy::page_cache) return false;
+    return os::cached_fraction(fd, extent.offset_bytes, extent.bytes) == 1.0 && pread_all(submission, extent);
 }
 
 }  // namespace
@@ -194,9 +213,12 @@ std::size_t continued(std::span<const Range> ranges) {
 }
 
 std::optional<SmallReads> small_reads(const Submission& submission, const std::shared_ptr<OpenFile>& file,
-                                      const MemoryView& memory, std::span<const Range> ranges) {
+                                      const SmallPieces& pieces) {
+    const auto& [memory, ranges, cached_only] = pieces;
     ContextState& context = submission.context;
     context.check_process();
+    const bool to_host = submission.to_host();
+    if (cached_only && !to_host) return std::nullopt;
     const std::shared_ptr<Memory> ours = context.memory_at(memory.data);  // kept until the bytes are there
     Extent extent{file, 0, memory.data, memory.bytes};
     if (ours && !inside(*ours, extent)) return std::nullopt;
@@ -205,17 +227,19 @@ std::optional<SmallReads> small_reads(const Submission& submission, const std::s
     SmallReads made;
     const long waits = context.system.waits_of_thread();
     for (std::span<const Range> left = ranges; !left.empty();) {
-        const bool to_host = submission.to_host();
         const std::span<const Range> some = to_host ? left.first(continued(left)) : left;
         extent.memory = memory.data;
         extent.bytes = memory.bytes;
         if (!planned(submission, some, made, {&extent, touch})) return std::nullopt;
-        if (!(to_host ? moved(submission, extent) : moved_many(submission, *file, some))) return std::nullopt;
+        const bool all = !to_host      ? moved_many(submission, *file, some)
+                         : cached_only ? moved_from_cache(submission, extent)
+                                       : moved(submission, extent);
+        if (!all) return std::nullopt;
         made.bytes += extent.bytes;
         made.operations += to_host ? 1 : some.size();
         left = left.subspan(some.size());
     }
-    made.waits = submission.to_host() ? made.waits + context.system.waits_of_thread() - waits : 0;
+    made.waits = to_host ? made.waits + context.system.waits_of_thread() - waits : 0;
     file->bytes_read += made.bytes;
     made.seconds = seconds_since(submission.started);
     for (SmallRead& sample : made.samples) {

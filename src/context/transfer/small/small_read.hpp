@@ -49,8 +49,14 @@ std::optional<SmallRead> small_read(const Submission& submission, const Extent& 
 // How many ranges, from the first on, continue each other in the file and in memory: one call brings them all.
 std::size_t continued(std::span<const Range> ranges);
 
-// The same for pieces of `memory`, one after the other.
+struct SmallPieces {
+    MemoryView memory;
+    std::span<const Range> ranges;  // in it
+    bool cached_only = false;       // nothing where the thread would wait for storage; the host reaches the memory
+};
+
+// The same for pieces of memory, one after the other.
 std::optional<SmallReads> small_reads(const Submission& submission, const std::shared_ptr<OpenFile>& file,
-                                      const MemoryView& memory, std::span<const Range> ranges);
+                                      const SmallPieces& pieces);
 
 }  // namespace penstock::context
