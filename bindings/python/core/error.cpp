@@ -1,5 +1,7 @@
 // Converts penstock::Error to penstock.Error with the same attributes, so that Python code can use code and range and
 // need not parse text.
+#include <cxxabi.h>
+
 #include <string_view>
 #include <utility>
 
@@ -42,11 +44,24 @@ nb::dict error_to_dict(const ErrorInfo& given) {
 
 namespace {
 
+// Makes the exception, in code of Python. The interpreter may end there, which unwinds this thread (see gil.hpp). While
+// a thread handles an exception of C++, its runtime library ends the process sooner than let it catch the unwinding: it
+// is shown none for so long. And no frame between here and Python has an object to destroy, which would take the GIL.
+PyObject* call_by_handler(nb::handle type, const nb::tuple& arguments, const nb::dict& fields) {
+    void*& handled = *reinterpret_cast<void**>(abi::__cxa_get_globals());  // caughtExceptions, of the Itanium ABI
+    void* const shown = std::exchange(handled, nullptr);
+    PyObject* const made = in_python([&] { return PyObject_Call(type.ptr(), arguments.ptr(), fields.ptr()); });
+    handled = shown;
+    return made;
+}
+
 void raise_error(nb::handle type, const ErrorInfo& info) {
     try {
-        const nb::object value = in_python(
-            [&] { return nb::object(type(text(in_words_of_python(info).message()), **error_to_dict(info))); });
-        PyErr_SetObject(type.ptr(), value.ptr());
+        const nb::tuple arguments = nb::make_tuple(text(in_words_of_python(info).message()));
+        const nb::dict fields = error_to_dict(info);
+        PyObject* const made = call_by_handler(type, arguments, fields);
+        if (made == nullptr) return;  // Python's own error is set
+        PyErr_SetObject(type.ptr(), nb::steal(made).ptr());
     } catch (nb::python_error& failure) {
         failure.restore();
     }

@@ -49,6 +49,7 @@ def reader(number):
         exec(code)
         begun.set()
 
+sys.setswitchinterval(1e-6)  # threads wait for the interpreter wherever they may
 begun = threading.Event()
 code = compile(work, "work", "exec")
 for number in range(3):
