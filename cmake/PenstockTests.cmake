@@ -1,5 +1,7 @@
-# penstock_test(NAME sources...): one GoogleTest program, one ctest entry. Does nothing when tests are off. Where
-# PENSTOCK_TESTS_OPTIMISED is set, the test's own code is optimised as the library is: what it includes is tested in it.
+# penstock_test(NAME sources... [ALONE sources...]): one GoogleTest program, one ctest entry, or nothing when tests are
+# off. Where sources are compiled in groups, those ALONE are not: they have a local name that another of them has too,
+# or call what `using` of another would give another meaning. Where PENSTOCK_TESTS_OPTIMISED is set, the test's own code
+# is optimised as the library is: what it includes is tested in it.
 set(PENSTOCK_TESTS_STATE "off")
 if(PENSTOCK_TESTS)
   find_package(GTest)
@@ -18,11 +20,12 @@ function(penstock_test_program name kind)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${name} PRIVATE penstock_test_support penstock penstock_cuda_headers
     GTest::gtest GTest::gtest_main)
-  # Lines are enough to find a failed test's place. Most of an assertion's compilation is optimising it: with clang's
-  # sanitizers more than half.
+  # Lines are enough to find a failed test's place. Most of an assertion's compilation is optimising it: with sanitizers
+  # a third to a half.
   set(options -g1)
   if(kind STREQUAL "test")
-    list(APPEND options $<IF:$<CONFIG:RelWithDebInfo>,-O1,$<$<CXX_COMPILER_ID:Clang>:-O0>>)
+    set(thin $<OR:$<CXX_COMPILER_ID:Clang>,$<BOOL:${PENSTOCK_SANITIZE}>>)
+    list(APPEND options $<IF:$<CONFIG:RelWithDebInfo>,-O1,$<${thin}:-O0>>)
   endif()
   target_compile_options(${name} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${options}>")
   penstock_precompile(${kind} ${name} <gtest/gtest.h>)
@@ -32,6 +35,8 @@ function(penstock_test name)
   if(NOT PENSTOCK_TESTS)
     return()
   endif()
+  cmake_parse_arguments(PARSE_ARGV 1 test "" "" ALONE)
+  set(sources ${test_UNPARSED_ARGUMENTS} ${test_ALONE})
   set(kind test)
   if(PENSTOCK_TESTS_OPTIMISED)
     set(kind optimised_test)
@@ -42,8 +47,12 @@ function(penstock_test name)
     penstock_test_program(penstock_headers_of_${kind} ${kind} ${PROJECT_BINARY_DIR}/no_test.cpp)
     set_target_properties(penstock_headers_of_${kind} PROPERTIES EXCLUDE_FROM_ALL ON)
   endif()
-  penstock_test_program(${name} ${kind} ${ARGN})
+  penstock_test_program(${name} ${kind} ${sources})
+  penstock_group(${name})
+  if(test_ALONE)
+    penstock_alone(${name} ${test_ALONE})
+  endif()
   add_test(NAME ${name} COMMAND ${name})
-  list(LENGTH ARGN sources)  # ctest -j starts with the largest
-  set_tests_properties(${name} PROPERTIES TIMEOUT 480 COST ${sources})
+  list(LENGTH sources count)  # ctest -j starts with the largest
+  set_tests_properties(${name} PROPERTIES TIMEOUT 480 COST ${count})
 endfunction()

@@ -1,9 +1,9 @@
 # Sources of a library compiled in groups, for builds that begin with nothing: most of a compilation is reading headers,
 # and a group reads them once. The Makefile and .ci/run build so, in half of the time. Off elsewhere, as for wheels: a
 # change of one file compiles its whole group, a missing include is not noticed, and a call may find a function that is
-# local to another file of the group. So tools/alone.py compiles some sources by themselves in each run of .ci/run. Test
-# programs have no groups: their local names are too much alike.
-option(PENSTOCK_GROUPS "Compile the sources of libraries in groups of eight" OFF)
+# local to another file of the group. So tools/alone.py compiles some sources by themselves in each run of .ci/run.
+# Assertions take the most: in a group, what is made of their templates is made once.
+option(PENSTOCK_GROUPS "Compile the sources of libraries and of test programs in groups of eight" OFF)
 
 # penstock_alone(TARGET sources...): each is compiled by itself, because it has a name in its anonymous namespace that
 # another source of the target has too.

@@ -24,7 +24,7 @@ using test::stamped;
 using test::TempDirectory;
 using test::write_file;
 
-constexpr std::uint64_t kBytes = 8 * kMiB;
+constexpr std::uint64_t kSlotBytes = 8 * kMiB;
 
 path::CuFileOptions stand_in() {
     path::CuFileOptions options;
@@ -37,13 +37,13 @@ path::CuFileOptions stand_in() {
 // A context's state with device memory to read into.
 struct State : context::ContextState {
     explicit State(const ContextOptions& given)
-        : ContextState(given), memory(static_cast<unsigned char*>(device->allocate(MemoryKind::device, kBytes))) {
+        : ContextState(given), memory(static_cast<unsigned char*>(device->allocate(MemoryKind::device, kSlotBytes))) {
         cufile = std::make_shared<context::CuFileSlot>(stand_in());
     }
     ~State() { device->release(MemoryKind::device, memory); }
     State(const State&) = delete;
     State& operator=(const State&) = delete;
-    std::vector<unsigned char> moved() const { return {memory, memory + kBytes}; }
+    std::vector<unsigned char> moved() const { return {memory, memory + kSlotBytes}; }
 
     unsigned char* const memory;
 };
@@ -52,7 +52,7 @@ class CuFileInContext : public testing::Test {
   protected:
     CuFileInContext() {
         ::setenv("FAKE_CUFILE_BEHAVIOUR", "native", 1);
-        write_file(file_, stamped(kBytes));
+        write_file(file_, stamped(kSlotBytes));
     }
     ~CuFileInContext() override { ::unsetenv("FAKE_CUFILE_BEHAVIOUR"); }
 
@@ -73,7 +73,7 @@ class CuFileInContext : public testing::Test {
                 ProfileRow row;
                 row.cached = cached;
                 row.path = path;
-                row.bytes = kBytes;
+                row.bytes = kSlotBytes;
                 row.seconds = each;
                 row.samples = 3;
                 profile.rows.push_back(row);
@@ -82,7 +82,7 @@ class CuFileInContext : public testing::Test {
         std::ofstream(directory_.file("both.csv")) << profile_text(profile);
         return directory_.file("both.csv");
     }
-    context::Extent whole(State& state) const { return {state.open(file_, {}), 0, state.memory, kBytes}; }
+    context::Extent whole(State& state) const { return {state.open(file_, {}), 0, state.memory, kSlotBytes}; }
     PathKind chosen(State& state) const {
         return context::preview({.context = state, .options = {}}, {whole(state)}).plan.steps.front().shape.path;
     }
@@ -126,7 +126,7 @@ TEST_F(CuFileInContext, the_emulated_device_has_none_on_any_machine) {
 TEST_F(CuFileInContext, gds_compat_after_gds_is_refused_and_not_misnamed) {
     const auto state = make_state();
     EXPECT_EQ(asked_for(*state, PathKind::gds), "");
-    EXPECT_EQ(state->moved(), stamped(kBytes));
+    EXPECT_EQ(state->moved(), stamped(kSlotBytes));
     const std::uint64_t native_reads = state->cufile->counters()->nvfs_reads;
     EXPECT_GT(native_reads, 0U);
     EXPECT_NE(asked_for(*state, PathKind::gds_compat).find("open in native mode in this process"), std::string::npos);
@@ -137,7 +137,7 @@ TEST_F(CuFileInContext, gds_compat_after_gds_is_refused_and_not_misnamed) {
 TEST_F(CuFileInContext, gds_compat_alone_moves_no_byte_natively) {
     const auto state = make_state();
     EXPECT_EQ(asked_for(*state, PathKind::gds_compat), "");
-    EXPECT_EQ(state->moved(), stamped(kBytes));
+    EXPECT_EQ(state->moved(), stamped(kSlotBytes));
     EXPECT_EQ(state->cufile->counters()->nvfs_reads, 0U);
     EXPECT_GT(state->cufile->counters()->posix_reads, 0U);
 }

@@ -15,7 +15,7 @@ using test::stamped;
 using test::TempDirectory;
 using test::write_file;
 
-constexpr std::uint64_t kBytes = 2 * kMiB;
+constexpr std::uint64_t kPlainBytes = 2 * kMiB;
 
 class PlainWay : public testing::Test {
   protected:
@@ -23,7 +23,7 @@ class PlainWay : public testing::Test {
         ContextOptions on_host;
         on_host.device = "host";
         context_.emplace(on_host);
-        write_file(name_, stamped(kBytes));
+        write_file(name_, stamped(kPlainBytes));
     }
     LoadReport run(LoadOptions options, MemoryKind kind) {
         options.plain = true;
@@ -31,7 +31,7 @@ class PlainWay : public testing::Test {
         options.threads = 3;
         options.stamp_seed = kSeed;
         const File file = context_->open(name_, {.mode = OpenMode::read_write});
-        const Buffer buffer = context_->allocate(memory_needed(options, kBytes), kind);
+        const Buffer buffer = context_->allocate(memory_needed(options, kPlainBytes), kind);
         return run_load(*context_, {&file, 1}, buffer.view(), options);
     }
     TempDirectory directory_;
@@ -46,9 +46,9 @@ TEST_F(PlainWay, reads_every_byte_into_any_memory) {
             options.plain_direct = false;
             options.mirror = mirror;
             const LoadReport report = run(options, kind);
-            EXPECT_EQ(report.verified_bytes, kBytes);
-            EXPECT_EQ(report.path_bytes.at("buffered"), kBytes);
-            EXPECT_EQ(report.reads.count(), kBytes / (64 * kKiB));
+            EXPECT_EQ(report.verified_bytes, kPlainBytes);
+            EXPECT_EQ(report.path_bytes.at("buffered"), kPlainBytes);
+            EXPECT_EQ(report.reads.count(), kPlainBytes / (64 * kKiB));
         }
     }
     EXPECT_EQ(context_->pinned_bytes(), 0u);  // no staging memory of the engine was used
@@ -57,21 +57,21 @@ TEST_F(PlainWay, reads_every_byte_into_any_memory) {
 TEST_F(PlainWay, bypasses_the_page_cache_where_the_file_system_can) {
     if (!context_->open(name_).facts().direct) GTEST_SKIP() << "this file system has no O_DIRECT";
     const LoadReport report = run({}, MemoryKind::device);
-    EXPECT_EQ(report.verified_bytes, kBytes);
-    EXPECT_EQ(report.path_bytes.at("direct"), kBytes);
+    EXPECT_EQ(report.verified_bytes, kPlainBytes);
+    EXPECT_EQ(report.path_bytes.at("direct"), kPlainBytes);
 }
 
 TEST_F(PlainWay, writes_what_lies_on_the_device) {
-    write_file(name_, std::vector<unsigned char>(kBytes, 1));
+    write_file(name_, std::vector<unsigned char>(kPlainBytes, 1));
     LoadOptions options;
     options.plain_direct = false;
     options.read_percent = 0;
-    EXPECT_EQ(run(options, MemoryKind::device).bytes, kBytes);
-    EXPECT_EQ(read_file(name_), stamped(kBytes));
+    EXPECT_EQ(run(options, MemoryKind::device).bytes, kPlainBytes);
+    EXPECT_EQ(read_file(name_), stamped(kPlainBytes));
 }
 
 TEST_F(PlainWay, finds_wrong_bytes_and_refuses_what_is_not_plain) {
-    auto data = stamped(kBytes);
+    auto data = stamped(kPlainBytes);
     data[kMiB] ^= 4;
     write_file(name_, data);
     LoadOptions options;

@@ -11,7 +11,7 @@
 namespace penstock::hmatrix {
 namespace {
 
-std::vector<double> random_numbers(std::int64_t count, unsigned seed) {
+std::vector<double> drawn_numbers(std::int64_t count, unsigned seed) {
     std::mt19937_64 random(seed);
     std::vector<double> made(count);
     for (double& value : made) value = static_cast<double>(random() >> 11) * 0x1p-52 - 1;
@@ -91,7 +91,7 @@ TEST(Decompose, keeps_products_of_any_shape_and_orders_singular_values) {
     const std::array<std::int64_t, 3> shapes[] = {{1, 1, 1},     {1, 50, 1},    {50, 1, 1},    {16, 16, 16},
                                                   {200, 17, 17}, {33, 400, 30}, {128, 128, 60}};
     for (const auto& [rows, columns, rank] : shapes) {
-        const auto u = random_numbers(rows * rank, 1), v = random_numbers(columns * rank, 2);
+        const auto u = drawn_numbers(rows * rank, 1), v = drawn_numbers(columns * rank, 2);
         const Factors given{rows, columns, rank, true, u, v};
         const SingularFactors found = decompose(given);
         EXPECT_LE(difference(given, found), 1e-13) << rows << " x " << columns;
@@ -103,7 +103,7 @@ TEST(Decompose, keeps_products_of_any_shape_and_orders_singular_values) {
 
 TEST(Decompose, dependent_columns_leave_nothing_but_rounding) {
     const std::int64_t rows = 40, columns = 30;
-    std::vector<double> u = random_numbers(rows * 3, 3), v = random_numbers(columns * 3, 4);
+    std::vector<double> u = drawn_numbers(rows * 3, 3), v = drawn_numbers(columns * 3, 4);
     for (int copy = 0; copy < 2; ++copy) {  // factors of rank 3 with nine columns
         u.insert(u.end(), u.begin(), u.begin() + rows * 3);
         v.insert(v.end(), v.begin(), v.begin() + columns * 3);
@@ -121,7 +121,7 @@ TEST(Decompose, dependent_columns_leave_nothing_but_rounding) {
 
 TEST(Decompose, the_size_of_numbers_does_not_matter) {
     for (const double unit : {1e-100, 1e100}) {
-        Factors given{20, 30, 5, true, random_numbers(100, 5), random_numbers(150, 6)};
+        Factors given{20, 30, 5, true, drawn_numbers(100, 5), drawn_numbers(150, 6)};
         const SingularFactors plain = decompose(given);
         for (double& value : given.u) value *= unit;
         const SingularFactors found = decompose(given);

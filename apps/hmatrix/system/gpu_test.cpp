@@ -16,7 +16,7 @@
 namespace penstock::hmatrix {
 namespace {
 
-constexpr std::int64_t kTriangles = 20480;
+constexpr std::int64_t kSphereTriangles = 20480;
 
 class OnGpu : public testing::TestWithParam<Encoding> {
   protected:
@@ -26,7 +26,7 @@ class OnGpu : public testing::TestWithParam<Encoding> {
         ContextOptions options;
         options.device = "cuda:0";
         context_.emplace(options);
-        const LaplaceProblem problem(sphere(kTriangles));
+        const LaplaceProblem problem(sphere(kSphereTriangles));
         const FunctorEntries entries(problem.collocation());
         AssembleOptions how;
         how.encoding = GetParam();
@@ -139,7 +139,7 @@ TEST_P(OnGpu, solves_the_sphere_by_each_method) {
         how.options.tolerance = 1e-5;
         const SolveResult result = system.solve(b, x, how);
         EXPECT_TRUE(result.converged) << to_string(method) << ": " << result.stopped_by;
-        const LaplaceProblem problem(sphere(kTriangles));
+        const LaplaceProblem problem(sphere(kSphereTriangles));
         EXPECT_NEAR(problem.capacitance_over_4pi_eps0(x), 1, 3e-4) << to_string(method);
     }
 }

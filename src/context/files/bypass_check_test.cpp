@@ -23,7 +23,7 @@ using test::stamped;
 using test::TempDirectory;
 using test::write_file;
 
-constexpr std::uint64_t kBytes = 4 * kMiB;
+constexpr std::uint64_t kCheckedBytes = 4 * kMiB;
 
 // Direct reads bring their bytes into the page cache, as those of compressed files do.
 class CachingSystem : public os::System {
@@ -42,10 +42,10 @@ class CachingSystem : public os::System {
 class Bypassed : public testing::Test {
   protected:
     void SetUp() override {
-        write_file(directory_.file("data"), stamped(kBytes));
+        write_file(directory_.file("data"), stamped(kCheckedBytes));
         context_.emplace(context::make_context({.device = "host"}, {.system = &system_}));
         file_.emplace(context_->open(directory_.file("data")));
-        buffer_ = context_->allocate(kBytes, MemoryKind::system);
+        buffer_ = context_->allocate(kCheckedBytes, MemoryKind::system);
         if (!file_->facts().direct) GTEST_SKIP() << "no O_DIRECT here: " << file_->facts().direct_cause;
         if (file_->facts().alignment_source != "statx") GTEST_SKIP() << "the kernel promises nothing of files here";
         file_->drop_cache(0, 0);
@@ -77,12 +77,12 @@ TEST_F(Bypassed, reads_after_which_the_bytes_are_in_the_page_cache_are_a_fallbac
     ASSERT_TRUE(outcome.ok()) << outcome.error.message();
     EXPECT_EQ(outcome.evidence.path_name(), "buffered");
     ASSERT_EQ(outcome.evidence.paths.size(), 1u);
-    EXPECT_EQ(outcome.evidence.paths[0].bytes, kBytes);
+    EXPECT_EQ(outcome.evidence.paths[0].bytes, kCheckedBytes);
     EXPECT_EQ(outcome.evidence.paths[0].past_page_cache, false);
     ASSERT_EQ(outcome.evidence.fallbacks.size(), 1u);
     EXPECT_EQ(outcome.evidence.fallbacks[0].wanted, PathKind::direct);
     EXPECT_EQ(outcome.evidence.fallbacks[0].took, PathKind::buffered);
-    EXPECT_EQ(outcome.evidence.fallbacks[0].bytes, kBytes);
+    EXPECT_EQ(outcome.evidence.fallbacks[0].bytes, kCheckedBytes);
 }
 
 TEST_F(Bypassed, reads_that_fell_back_are_an_error_in_strict_transfers) {
@@ -90,7 +90,7 @@ TEST_F(Bypassed, reads_that_fell_back_are_an_error_in_strict_transfers) {
     const Outcome outcome = read(true);
     EXPECT_EQ(outcome.error.code, ErrorCode::fallback_refused) << outcome.error.message();
     EXPECT_EQ(outcome.error.file, directory_.file("data"));
-    EXPECT_EQ(outcome.error.length_bytes, kBytes);
+    EXPECT_EQ(outcome.error.length_bytes, kCheckedBytes);
     EXPECT_FALSE(outcome.error.advice.empty());
 }
 
@@ -131,8 +131,8 @@ TEST_F(Bypassed, paths_through_the_page_cache_say_so) {
 TEST_F(Bypassed, plain_extents_hold_no_encoded_bytes) {
     const os::UniqueFd fd(::open(directory_.file("data").c_str(), O_RDONLY | O_CLOEXEC));
     if (!os::tells_extents(fd.get())) GTEST_SKIP() << "the file system does not tell of extents";
-    EXPECT_EQ(os::encoded_bytes(fd.get(), 0, kBytes), 0u);
-    EXPECT_EQ(os::encoded_bytes(-1, 0, kBytes), std::nullopt);
+    EXPECT_EQ(os::encoded_bytes(fd.get(), 0, kCheckedBytes), 0u);
+    EXPECT_EQ(os::encoded_bytes(-1, 0, kCheckedBytes), std::nullopt);
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ using test::stamped;
 using test::TempDirectory;
 using test::write_file;
 
-Context host_context(os::System* system = nullptr) {
+Context context_over(os::System* system = nullptr) {
     return context::make_context({.device = "host"}, {.system = system});
 }
 
@@ -56,7 +56,7 @@ class Create : public testing::TestWithParam<bool> {
 };
 
 TEST_P(Create, a_new_file_has_its_name_only_from_close_on) {
-    const Context context = host_context(system());
+    const Context context = context_over(system());
     const Buffer buffer = stamped_buffer(context, 1 * kMiB);
     File file =
         context.open(directory_.file("new"), {.mode = OpenMode::create, .size_bytes = 1 * kMiB, .durable = true});
@@ -69,7 +69,7 @@ TEST_P(Create, a_new_file_has_its_name_only_from_close_on) {
 }
 
 TEST_P(Create, an_abandoned_file_leaves_nothing_and_the_old_one_alone) {
-    const Context context = host_context(system());
+    const Context context = context_over(system());
     write_file(directory_.file("kept"), stamped(100));
     {
         const File file = context.open(directory_.file("kept"), {.mode = OpenMode::create});
@@ -80,7 +80,7 @@ TEST_P(Create, an_abandoned_file_leaves_nothing_and_the_old_one_alone) {
 }
 
 TEST_P(Create, an_existing_file_is_replaced_whole) {
-    const Context context = host_context(system());
+    const Context context = context_over(system());
     write_file(directory_.file("old"), stamped(3 * kMiB));
     File file = context.open(directory_.file("old"), {.mode = OpenMode::create});
     file.write(stamped_buffer(context, 5000).view()).or_throw();
@@ -91,7 +91,7 @@ TEST_P(Create, an_existing_file_is_replaced_whole) {
 
 // Outputs are linked to where there is room: what comes of a link that is replaced fills the wrong disk.
 TEST_P(Create, a_symbolic_link_stays_and_what_it_leads_to_is_made_or_replaced) {
-    const Context context = host_context(system());
+    const Context context = context_over(system());
     std::filesystem::create_directories(directory_.file("far"));
     std::filesystem::create_symlink("hop", directory_.file("link"));
     std::filesystem::create_symlink(directory_.file("far/data"), directory_.file("hop"));
@@ -110,7 +110,7 @@ TEST_P(Create, a_symbolic_link_stays_and_what_it_leads_to_is_made_or_replaced) {
 }
 
 TEST_P(Create, an_existing_file_is_kept_when_replacing_is_not_allowed) {
-    const Context context = host_context(system());
+    const Context context = context_over(system());
     write_file(directory_.file("old"), stamped(10));
     EXPECT_THROW(context.open(directory_.file("old"), {.mode = OpenMode::create, .replace = false}), Error);
 }
@@ -122,7 +122,7 @@ TEST(OpenFile, a_failed_rename_throws_and_leaves_nothing_new) {
     const TempDirectory directory;
     OldSystem system;
     system.fail_rename = true;
-    const Context context = host_context(&system);
+    const Context context = context_over(&system);
     {
         File file = context.open(directory.file("new"), {.mode = OpenMode::create});
         file.write(stamped_buffer(context, 4096).view()).or_throw();
@@ -164,7 +164,7 @@ TEST(OpenFile, a_failed_sync_fails_every_later_sync_and_close) {
         const TempDirectory directory;
         write_file(directory.file("data"), stamped(100));
         ForgetfulSystem system;
-        const Context context = host_context(&system);
+        const Context context = context_over(&system);
         const Buffer buffer = stamped_buffer(context, 4096);
         File file = context.open(directory.file("data"), {.mode = mode, .durable = mode == OpenMode::create});
         file.write(buffer.view()).or_throw();
@@ -184,7 +184,7 @@ TEST(OpenFile, a_failed_sync_of_a_durable_write_fails_what_follows) {
     const TempDirectory directory;
     write_file(directory.file("data"), stamped(100));
     ForgetfulSystem system;
-    const Context context = host_context(&system);
+    const Context context = context_over(&system);
     const Buffer buffer = stamped_buffer(context, 4096);
     File file = context.open(directory.file("data"), {.mode = OpenMode::read_write});
     TransferOptions durable;
@@ -200,7 +200,7 @@ TEST(OpenFile, errors_that_the_kernel_tells_late_fail_the_close) {
         const TempDirectory directory;
         write_file(directory.file("data"), stamped(100));
         ForgetfulSystem system;
-        const Context context = host_context(&system);
+        const Context context = context_over(&system);
         File file = context.open(directory.file("data"), {.mode = mode});
         file.write(stamped_buffer(context, 4096).view()).or_throw();
         system.fail_late = true;
@@ -218,7 +218,7 @@ TEST(OpenFile, a_temporary_that_became_a_link_is_not_followed) {
     const TempDirectory directory;
     write_file(directory.file("precious"), stamped(100));
     std::filesystem::create_symlink("precious", directory.file(".data.penstock-0"));
-    const Context context = host_context();
+    const Context context = context_over();
     EXPECT_NE(code_of([&] { context.open(directory.file(".data.penstock-0"), {.mode = OpenMode::read_write}); }),
               ErrorCode::ok);
     std::filesystem::create_symlink("precious", directory.file("link"));
@@ -229,7 +229,7 @@ TEST(OpenFile, a_name_is_that_of_the_working_folder_in_which_it_was_given) {
     const TempDirectory directory, other;
     write_file(other.file("data"), stamped(10));
     const std::filesystem::path before = std::filesystem::current_path();
-    const Context context = host_context();
+    const Context context = context_over();
     std::filesystem::current_path(directory.path());
     File file = context.open("data", {.mode = OpenMode::create});
     file.write(stamped_buffer(context, 4096).view()).or_throw();
@@ -256,7 +256,7 @@ TEST(OpenFile, numbers_are_unique_in_the_process_and_not_used_again) {
 TEST(OpenFile, opening_a_fifo_is_refused_without_waiting_for_a_writer) {
     const TempDirectory directory;
     ASSERT_EQ(::mkfifo(directory.file("fifo").c_str(), 0600), 0);
-    const Context context = host_context();
+    const Context context = context_over();
     try {
         context.open(directory.file("fifo"));
         FAIL();
@@ -267,7 +267,7 @@ TEST(OpenFile, opening_a_fifo_is_refused_without_waiting_for_a_writer) {
 }
 
 TEST(OpenFile, text_that_the_kernel_makes_is_refused_and_a_file_opened_through_proc_is_not) {
-    const Context context = host_context();
+    const Context context = context_over();
     for (const char* name : {"/proc/self/maps", "/sys/kernel/mm/transparent_hugepage/enabled"}) {
         if (::access(name, R_OK) != 0) continue;
         try {
@@ -284,7 +284,7 @@ TEST(OpenFile, text_that_the_kernel_makes_is_refused_and_a_file_opened_through_p
 TEST(OpenFile, a_file_in_place_of_a_folder_is_told_with_advice) {
     const TempDirectory directory;
     write_file(directory.file("file"), stamped(1));
-    const Context context = host_context();
+    const Context context = context_over();
     for (const OpenMode mode : {OpenMode::read, OpenMode::create}) {
         try {
             context.open(directory.file("file/a"), {.mode = mode});
@@ -299,7 +299,7 @@ TEST(OpenFile, a_file_in_place_of_a_folder_is_told_with_advice) {
 TEST(OpenFile, a_closed_file_starts_no_transfer) {
     const TempDirectory directory;
     write_file(directory.file("data"), stamped(5000));
-    const Context context = host_context();
+    const Context context = context_over();
     File file = context.open(directory.file("data"));
     file.close();
     const Buffer buffer = context.allocate(5000);

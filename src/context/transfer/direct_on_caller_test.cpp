@@ -23,7 +23,7 @@ using test::stamped;
 using test::TempDirectory;
 using test::write_file;
 
-constexpr std::uint64_t kBytes = 256 * kKiB;
+constexpr std::uint64_t kReadBytes = 256 * kKiB;
 
 // Reads of O_DIRECT descriptors fail as told.
 class BadSystem : public os::System {
@@ -68,13 +68,13 @@ class DirectOnCaller : public testing::Test {
 };
 
 TEST_F(DirectOnCaller, one_operation_brings_what_is_aligned) {
-    const Outcome outcome = read(8192, kBytes);
+    const Outcome outcome = read(8192, kReadBytes);
     ASSERT_TRUE(outcome.ok()) << outcome.error.message();
     EXPECT_EQ(system_.direct_reads, 1);
     EXPECT_EQ(outcome.evidence.path_name(), "direct");
-    EXPECT_TRUE(holds(8192, kBytes));
-    EXPECT_EQ(read(100, kBytes).bytes, kBytes);  // unaligned: by workers, right all the same
-    EXPECT_TRUE(holds(100, kBytes));
+    EXPECT_TRUE(holds(8192, kReadBytes));
+    EXPECT_EQ(read(100, kReadBytes).bytes, kReadBytes);  // unaligned: by workers, right all the same
+    EXPECT_TRUE(holds(100, kReadBytes));
 }
 
 TEST_F(DirectOnCaller, is_for_a_caller_who_waits) {
@@ -84,28 +84,28 @@ TEST_F(DirectOnCaller, is_for_a_caller_who_waits) {
         static_cast<void>(transfer.result());
         return transfer.plan().steps.at(0).shape.run_inline;
     };
-    EXPECT_FALSE(runs_inline(file_->start_read(buffer_.view().slice(0, kBytes), 0, options)));
+    EXPECT_FALSE(runs_inline(file_->start_read(buffer_.view().slice(0, kReadBytes), 0, options)));
     options.caller_waits = true;
-    EXPECT_TRUE(runs_inline(file_->start_read(buffer_.view().slice(0, kBytes), 0, options)));
+    EXPECT_TRUE(runs_inline(file_->start_read(buffer_.view().slice(0, kReadBytes), 0, options)));
     EXPECT_FALSE(runs_inline(file_->start_read(buffer_.view(), 0, options))) << "larger than a lane's slot";
     options.workers = 2;
-    EXPECT_FALSE(runs_inline(file_->start_read(buffer_.view().slice(0, kBytes), 0, options)));
+    EXPECT_FALSE(runs_inline(file_->start_read(buffer_.view().slice(0, kReadBytes), 0, options)));
 }
 
 TEST_F(DirectOnCaller, interruptions_and_short_counts_are_healed) {
     system_.failure = EINTR;
     system_.always = false;
     system_.step_bytes = 16 * kKiB;
-    ASSERT_EQ(read(0, kBytes).bytes, kBytes);
+    ASSERT_EQ(read(0, kReadBytes).bytes, kReadBytes);
     EXPECT_GE(system_.direct_reads, 31);
-    EXPECT_TRUE(holds(0, kBytes));
+    EXPECT_TRUE(holds(0, kReadBytes));
 }
 
 TEST_F(DirectOnCaller, a_bad_block_is_an_error_with_its_place) {
     system_.failure = EIO;
     system_.good_calls = 1;
     system_.step_bytes = 64 * kKiB;
-    const Outcome outcome = read(0, kBytes);
+    const Outcome outcome = read(0, kReadBytes);
     EXPECT_EQ(outcome.error.code, ErrorCode::io_error);
     EXPECT_EQ(outcome.error.offset_bytes, 64 * kKiB);
     EXPECT_EQ(outcome.bytes, 64 * kKiB);
@@ -116,18 +116,18 @@ TEST_F(DirectOnCaller, a_refusal_falls_back_on_record_or_fails_when_strict) {
     system_.failure = EINVAL;
     system_.good_calls = 1;
     system_.step_bytes = 64 * kKiB;
-    const Outcome outcome = read(0, kBytes);
+    const Outcome outcome = read(0, kReadBytes);
     ASSERT_TRUE(outcome.ok()) << outcome.error.message();
     ASSERT_EQ(outcome.evidence.fallbacks.size(), 1u);
     EXPECT_EQ(outcome.evidence.fallbacks[0].took, PathKind::buffered);
-    EXPECT_EQ(outcome.evidence.fallbacks[0].bytes, kBytes - 64 * kKiB);
-    EXPECT_TRUE(holds(0, kBytes));
-    EXPECT_EQ(read(0, kBytes, true).error.code, ErrorCode::fallback_refused);
+    EXPECT_EQ(outcome.evidence.fallbacks[0].bytes, kReadBytes - 64 * kKiB);
+    EXPECT_TRUE(holds(0, kReadBytes));
+    EXPECT_EQ(read(0, kReadBytes, true).error.code, ErrorCode::fallback_refused);
 }
 
 TEST_F(DirectOnCaller, a_file_cut_short_ends_the_read) {
     std::filesystem::resize_file(directory_.file("data"), 100'000);
-    const Outcome outcome = read(65536, kBytes);
+    const Outcome outcome = read(65536, kReadBytes);
     EXPECT_TRUE(outcome.ok());
     EXPECT_EQ(outcome.bytes, 100'000u - 65536u);
     EXPECT_TRUE(outcome.reached_end);
@@ -212,7 +212,7 @@ TEST(DirectOnCallerBudget, lanes_are_part_of_it) {
     TransferOptions by;
     by.path = PathKind::direct;
     by.caller_waits = true;
-    const Transfer read = file.start_read(buffer.view().slice(0, kBytes), 0, by);
+    const Transfer read = file.start_read(buffer.view().slice(0, kReadBytes), 0, by);
     EXPECT_TRUE(read.result().ok());
     EXPECT_FALSE(read.plan().steps.at(0).shape.run_inline);
     EXPECT_LE(read.result().evidence.pinned_peak_bytes, 8 * kMiB);

@@ -20,7 +20,7 @@ using test::TempDirectory;
 using test::write_file;
 
 constexpr int kFilling = 0xEE;
-constexpr std::uint64_t kBytes = 8 * kMiB;
+constexpr std::uint64_t kFilledBytes = 8 * kMiB;
 
 // From `lies` on, reads say that all was read and write nothing. While `held` is there, they wait for it.
 class Liar : public os::System {
@@ -45,7 +45,7 @@ struct Way {
 
 class FillStaging : public testing::Test {
   protected:
-    FillStaging() { write_file(directory_.file("data"), stamped(kBytes)); }
+    FillStaging() { write_file(directory_.file("data"), stamped(kFilledBytes)); }
     std::vector<unsigned char> read(const Way& way) {
         TransferOptions options;
         options.path = way.path;
@@ -65,9 +65,9 @@ class FillStaging : public testing::Test {
 
 TEST_F(FillStaging, a_read_that_brings_nothing_brings_the_filling) {
     const std::vector<Way> ways = {{PathKind::buffered, 16 * kKiB, true},
-                                   {PathKind::buffered, kBytes, false},
+                                   {PathKind::buffered, kFilledBytes, false},
                                    {PathKind::direct, 16 * kKiB, true},
-                                   {PathKind::direct, kBytes, false}};
+                                   {PathKind::direct, kFilledBytes, false}};
     for (const Way& way : ways) {
         system_.lies = false;
         ASSERT_EQ(read(way), stamped(way.bytes));
@@ -79,11 +79,11 @@ TEST_F(FillStaging, a_read_that_brings_nothing_brings_the_filling) {
 }
 
 TEST_F(FillStaging, waits_for_what_is_under_way) {
-    ASSERT_EQ(read({PathKind::buffered, kBytes, false}), stamped(kBytes));
+    ASSERT_EQ(read({PathKind::buffered, kFilledBytes, false}), stamped(kFilledBytes));
     std::latch held(1);
     system_.held = &held;
     system_.arrived = false;
-    const Buffer buffer = context_.allocate(kBytes);
+    const Buffer buffer = context_.allocate(kFilledBytes);
     const File file = context_.open(directory_.file("data"));
     const Transfer transfer = file.start_read(buffer.view());
     system_.arrived.wait(false);
@@ -91,7 +91,7 @@ TEST_F(FillStaging, waits_for_what_is_under_way) {
     held.count_down();
     EXPECT_TRUE(fill());
     EXPECT_TRUE(transfer.result().ok());
-    EXPECT_EQ(fetch(context_, buffer.data(), kBytes), stamped(kBytes));
+    EXPECT_EQ(fetch(context_, buffer.data(), kFilledBytes), stamped(kFilledBytes));
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ using test::EngineOverMemory;
 using test::random_bytes;
 using test::WrappedPath;
 
-Deadline soon() { return Deadline::after(std::chrono::seconds(10)); }
+Deadline in_ten_seconds() { return Deadline::after(std::chrono::seconds(10)); }
 
 // The only worker leaves a team for a job that starves; the team's slots must not keep that job from slots of its own.
 TEST_F(EngineOverMemory, a_team_that_nobody_serves_gives_its_memory_to_the_next) {
@@ -31,8 +31,8 @@ TEST_F(EngineOverMemory, a_team_that_nobody_serves_gives_its_memory_to_the_next)
     const auto other = transfer(Direction::read, {{&file_, 12 * kMiB, memory + 12 * kMiB, 4 * kMiB, 0}}, second);
     engine_->start(large);
     engine_->start(other);
-    EXPECT_TRUE(other->wait(soon()));
-    EXPECT_TRUE(large->wait(soon()));
+    EXPECT_TRUE(other->wait(in_ten_seconds()));
+    EXPECT_TRUE(large->wait(in_ten_seconds()));
     EXPECT_EQ(large->result().bytes, 12 * kMiB);
     EXPECT_LE(engine_->pinned_peak_bytes(), 6 * kMiB);
     std::vector<std::byte> got(16 * kMiB);
@@ -103,7 +103,7 @@ TEST_F(EngineOverMemory, a_progress_callback_that_throws_ends_its_transfer_and_n
         request.progress = [](std::uint64_t, std::uint64_t) { throw std::runtime_error("not today"); };
         const auto read = std::make_shared<TransferState>(std::move(request), plain->plan());
         engine_->start(read);
-        ASSERT_TRUE(read->wait(soon()));
+        ASSERT_TRUE(read->wait(in_ten_seconds()));
         EXPECT_FALSE(read->result().ok());
         EXPECT_NE(read->result().error.message().find("not today"), std::string::npos);
         engine_->start(plain);
@@ -117,7 +117,7 @@ TEST_F(EngineOverMemory, what_fails_at_the_end_of_a_transfer_is_its_error) {
     const auto read = transfer(Direction::read, {{&file_, 0, device_bytes(kMiB), kMiB, 0}}, {.workers = 1});
     read->on_end = [](Outcome&) { throw std::runtime_error("no memory for the evidence"); };
     engine_->start(read);
-    ASSERT_TRUE(read->wait(soon()));
+    ASSERT_TRUE(read->wait(in_ten_seconds()));
     EXPECT_EQ(read->result().error.cause, "no memory for the evidence");
     EXPECT_EQ(read->result().bytes, kMiB);
 }
@@ -152,7 +152,7 @@ TEST_F(EngineOverMemory, a_completion_lost_in_a_team_ends_at_the_deadline_and_fr
     const auto hangs = std::make_shared<TransferState>(std::move(request), plain->plan());
     engine_->start(hangs);
     EXPECT_EQ(hangs->result().error.code, ErrorCode::timed_out);
-    EXPECT_TRUE(hangs->wait(soon()));  // the workers notice after two seconds without movement
+    EXPECT_TRUE(hangs->wait(in_ten_seconds()));  // the workers notice after two seconds without movement
     faults.script.clear();
     make_engine(&faults, 6 * kMiB);
     engine_->start(plain);
@@ -247,7 +247,7 @@ TEST_F(EngineOverMemory, parts_are_copied_at_once_only_when_the_device_has_nothi
             return std::equal(memory + at, memory + at + kPart, contents.begin() + static_cast<std::ptrdiff_t>(at));
         };
         // The last slot comes whole, after which the device has done all it was given.
-        const Deadline until = soon();
+        const Deadline until = in_ten_seconds();
         while (!(there(2 * kSlot) && there(kBytes - kPart)) && !until.passed()) {
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
         }
@@ -313,7 +313,7 @@ TEST_F(EngineOverMemory, a_refused_part_ends_its_transfer_only_when_the_others_a
     const auto read = transfer(
         Direction::read, {{&file_, 0, memory, kPart, 0}, {&file_, kPart, no_device_memory.data(), kPart, 0}}, shape);
     engine_->start(read);
-    ASSERT_TRUE(read->wait(soon()));
+    ASSERT_TRUE(read->wait(in_ten_seconds()));
     EXPECT_FALSE(read->result().ok());
     std::fill_n(memory, kPart, std::byte{0x55});  // the caller's again
     std::this_thread::sleep_for(std::chrono::milliseconds(400));
@@ -335,7 +335,7 @@ TEST_F(EngineOverMemory, parked_workers_take_over_when_the_busy_ones_are_stuck) 
     const Shape shape{.chunk_bytes = kSlot, .part_bytes = kPart, .workers = 2, .depth = 3};
     const auto read = transfer(Direction::read, {{&file_, 0, device_bytes(kBytes), kBytes, 0}}, shape);
     engine_->start(read);
-    const Deadline until = soon();
+    const Deadline until = in_ten_seconds();
     // All but the slot with the part held back.
     while (read->bytes_done() < kBytes - kSlot && !until.passed()) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));

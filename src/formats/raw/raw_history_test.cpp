@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Context host_context() {
+Context raw_context() {
     ContextOptions options;
     options.device = "host";
     return Context(options);
@@ -75,7 +75,7 @@ class RawHistories : public ::testing::Test {
     }
 
     test::TempDirectory folder_;
-    Context context_ = host_context();
+    Context context_ = raw_context();
 };
 
 TEST_F(RawHistories, are_datasets_with_the_steps_that_the_index_counts) {

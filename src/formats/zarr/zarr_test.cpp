@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kRows = 5, kColumns = 7, kChunkRows = 2, kChunkColumns = 3;
 
-Context host_context() {
+Context zarr_context() {
     ContextOptions options;
     options.device = "host";
     return Context(options);
@@ -123,7 +123,7 @@ class Zarr : public ::testing::Test {
     }
 
     test::TempDirectory directory_;
-    const Context context_ = host_context();
+    const Context context_ = zarr_context();
 };
 
 TEST_F(Zarr, reads_plain_turned_and_swapped_chunks) {

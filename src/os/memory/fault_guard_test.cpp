@@ -17,19 +17,19 @@
 namespace penstock::os {
 namespace {
 
-constexpr std::size_t kBytes = 1 << 20;
+constexpr std::size_t kGuardedBytes = 1 << 20;
 
 // A mapped memory file that is cut to `keep` bytes.
 class Mapping {
   public:
     explicit Mapping(std::size_t keep) : fd_(::memfd_create("fault_guard_test", 0)) {
-        EXPECT_EQ(::ftruncate(fd_, kBytes), 0);
-        memory_ = static_cast<char*>(::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0));
-        std::memset(memory_, 7, kBytes);
+        EXPECT_EQ(::ftruncate(fd_, kGuardedBytes), 0);
+        memory_ = static_cast<char*>(::mmap(nullptr, kGuardedBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0));
+        std::memset(memory_, 7, kGuardedBytes);
         EXPECT_EQ(::ftruncate(fd_, static_cast<off_t>(keep)), 0);
     }
     ~Mapping() {
-        ::munmap(memory_, kBytes);
+        ::munmap(memory_, kGuardedBytes);
         ::close(fd_);
     }
     char* memory() const { return memory_; }
@@ -41,35 +41,35 @@ class Mapping {
 
 TEST(FaultGuard, copies_what_is_there) {
     const FaultGuard guard;
-    const Mapping whole(kBytes);
-    std::vector<char> to(kBytes);
+    const Mapping whole(kGuardedBytes);
+    std::vector<char> to(kGuardedBytes);
     ASSERT_TRUE(guard.usable());
-    EXPECT_TRUE(guard.copy(to.data(), whole.memory(), kBytes));
-    EXPECT_EQ(std::memcmp(to.data(), whole.memory(), kBytes), 0);
+    EXPECT_TRUE(guard.copy(to.data(), whole.memory(), kGuardedBytes));
+    EXPECT_EQ(std::memcmp(to.data(), whole.memory(), kGuardedBytes), 0);
 }
 
 TEST(FaultGuard, a_file_cut_short_ends_the_copy_and_nothing_else) {
     const FaultGuard guard;
-    const Mapping cut(kBytes / 2);
-    std::vector<char> to(kBytes);
-    for (int i = 0; i < 100; ++i) EXPECT_FALSE(guard.copy(to.data(), cut.memory(), kBytes));
-    EXPECT_TRUE(guard.copy(to.data(), cut.memory(), kBytes / 2));
+    const Mapping cut(kGuardedBytes / 2);
+    std::vector<char> to(kGuardedBytes);
+    for (int i = 0; i < 100; ++i) EXPECT_FALSE(guard.copy(to.data(), cut.memory(), kGuardedBytes));
+    EXPECT_TRUE(guard.copy(to.data(), cut.memory(), kGuardedBytes / 2));
 }
 
 TEST(FaultGuard, copies_many_up_to_the_one_that_faults) {
     const FaultGuard guard;
-    const Mapping cut(kBytes / 2), whole(kBytes);
-    std::vector<char> to(3 * kBytes);
-    const std::array<GuardedCopies::Piece, 3> pieces{{{to.data(), whole.memory(), kBytes},
-                                                      {&to[kBytes], cut.memory(), kBytes},
-                                                      {&to[2 * kBytes], whole.memory(), 1}}};
+    const Mapping cut(kGuardedBytes / 2), whole(kGuardedBytes);
+    std::vector<char> to(3 * kGuardedBytes);
+    const std::array<GuardedCopies::Piece, 3> pieces{{{to.data(), whole.memory(), kGuardedBytes},
+                                                      {&to[kGuardedBytes], cut.memory(), kGuardedBytes},
+                                                      {&to[2 * kGuardedBytes], whole.memory(), 1}}};
     std::vector<std::size_t> told;
     told.reserve(8);
     const auto tell = [](void* whom, std::size_t i) { static_cast<std::vector<std::size_t>*>(whom)->push_back(i); };
     GuardedCopies copies;
     EXPECT_EQ(copies.copy_each(pieces, tell, &told), 1u);
     EXPECT_EQ(told, std::vector<std::size_t>{0});
-    EXPECT_EQ(std::memcmp(to.data(), whole.memory(), kBytes), 0);
+    EXPECT_EQ(std::memcmp(to.data(), whole.memory(), kGuardedBytes), 0);
     EXPECT_EQ(copies.copy_each(std::span(pieces).subspan(2), tell, &told), 1u);
     EXPECT_EQ(copies.copy_each({}, tell, &told), 0u);
 }
@@ -79,8 +79,8 @@ TEST(FaultGuard, copies_many_up_to_the_one_that_faults) {
 TEST(FaultGuard, of_pieces_side_by_side_the_one_that_faults_is_found) {
     constexpr std::size_t kPieces = 11;
     const FaultGuard guard;
-    const Mapping gone(0), whole(kBytes);
-    for (std::size_t i = 0; i < kBytes; ++i) whole.memory()[i] = static_cast<char>(i * 7 + (i >> 8));
+    const Mapping gone(0), whole(kGuardedBytes);
+    for (std::size_t i = 0; i < kGuardedBytes; ++i) whole.memory()[i] = static_cast<char>(i * 7 + (i >> 8));
     for (const std::size_t bytes : {std::size_t{256}, std::size_t{512}, std::size_t{4096}, std::size_t{4000}}) {
         for (std::size_t bad = 0; bad <= kPieces; ++bad) {
             std::vector<char> to(kPieces * bytes);
@@ -109,14 +109,14 @@ TEST(FaultGuard, of_pieces_side_by_side_the_one_that_faults_is_found) {
 TEST(FaultGuard, threads_fault_independently) {
     const FaultGuard guard;
     const Mapping cut(0);
-    const Mapping whole(kBytes);
+    const Mapping whole(kGuardedBytes);
     std::atomic<int> wrong{0};
     std::vector<std::thread> threads;
     for (int t = 0; t < 4; ++t) {
         threads.emplace_back([&, t] {
-            std::vector<char> to(kBytes);
+            std::vector<char> to(kGuardedBytes);
             for (int i = 0; i < 200; ++i) {
-                if (guard.copy(to.data(), (t % 2 == 0 ? cut : whole).memory(), kBytes) != (t % 2 == 1)) ++wrong;
+                if (guard.copy(to.data(), (t % 2 == 0 ? cut : whole).memory(), kGuardedBytes) != (t % 2 == 1)) ++wrong;
             }
         });
     }
@@ -127,7 +127,7 @@ TEST(FaultGuard, threads_fault_independently) {
 // More threads than the table has entries each hold one, as the service threads of many caches do.
 TEST(FaultGuard, a_copy_is_made_however_many_threads_keep_an_entry) {
     const FaultGuard guard;
-    const Mapping whole(kBytes), cut(0);
+    const Mapping whole(kGuardedBytes), cut(0);
     std::atomic<int> usable{0}, there{0};
     std::atomic<bool> over{false};
     std::vector<std::thread> threads;
@@ -142,9 +142,9 @@ TEST(FaultGuard, a_copy_is_made_however_many_threads_keep_an_entry) {
     while (there != 300) std::this_thread::yield();
     EXPECT_LT(usable, 300);
     EXPECT_GT(usable, 100);
-    std::vector<char> to(kBytes);
-    EXPECT_TRUE(guard.copy(to.data(), whole.memory(), kBytes));
-    EXPECT_FALSE(guard.copy(to.data(), cut.memory(), kBytes));
+    std::vector<char> to(kGuardedBytes);
+    EXPECT_TRUE(guard.copy(to.data(), whole.memory(), kGuardedBytes));
+    EXPECT_FALSE(guard.copy(to.data(), cut.memory(), kGuardedBytes));
     over = true;
     over.notify_all();
     for (std::thread& one : threads) one.join();
@@ -154,9 +154,9 @@ TEST(FaultGuard, a_copy_is_made_however_many_threads_keep_an_entry) {
 TEST(FaultGuard, a_thread_with_an_entry_may_copy_by_the_guard_too) {
     const FaultGuard guard;
     const Mapping cut(0);
-    std::vector<char> to(kBytes);
+    std::vector<char> to(kGuardedBytes);
     const GuardedCopies kept;
-    EXPECT_FALSE(guard.copy(to.data(), cut.memory(), kBytes));
+    EXPECT_FALSE(guard.copy(to.data(), cut.memory(), kGuardedBytes));
 }
 
 TEST(FaultGuard, an_unguarded_fault_still_ends_the_process) {
@@ -167,8 +167,8 @@ TEST(FaultGuard, an_unguarded_fault_still_ends_the_process) {
             ::sigaction(SIGBUS, &plain, nullptr);
             const FaultGuard guard;
             const Mapping cut(0);
-            std::vector<char> to(kBytes);
-            guard.copy(to.data(), cut.memory(), kBytes);
+            std::vector<char> to(kGuardedBytes);
+            guard.copy(to.data(), cut.memory(), kGuardedBytes);
             const volatile char byte = cut.memory()[5];
             ::_exit(byte == 0 ? 3 : 4);
         },

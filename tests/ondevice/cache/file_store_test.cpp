@@ -10,7 +10,7 @@
 namespace penstock::ondevice {
 namespace {
 
-constexpr u32 kPage = 512;
+constexpr u32 kStorePage = 512;
 
 using Rig = CacheRig<Clock, Native, FileStore<Native>>;
 
@@ -33,14 +33,14 @@ u64 loaded(Rig::Cache& cache, u64 key) {
 
 u64 word_at(StoreServer& server, u32 file, u64 page) {
     u64 word = 0;
-    std::memcpy(&word, &server.file(file)[page * kPage], 8);
+    std::memcpy(&word, &server.file(file)[page * kStorePage], 8);
     return word;
 }
 
 // Loads that no caller waits for hold their slots until a caller polls them. A caller that finds no slot does so.
 TEST(FileStoreTest, more_pages_are_prefetched_than_there_are_slots) {
-    StoreServer server({2, kPage, {20 * kPage}});
-    Rig rig(shape_of(16, kPage), server.store());
+    StoreServer server({2, kStorePage, {20 * kStorePage}});
+    Rig rig(shape_of(16, kStorePage), server.store());
     auto cache = rig.cache();
     for (u64 page = 0; page < 10; ++page)
         ASSERT_EQ(cache.prefetch(page, soon(2000)), page < 2 ? Status::ok : Status::busy) << page;
@@ -49,8 +49,8 @@ TEST(FileStoreTest, more_pages_are_prefetched_than_there_are_slots) {
 }
 
 TEST(FileStoreTest, flush_finds_a_slot_when_loads_that_nobody_waits_for_have_them_all) {
-    StoreServer server({2, kPage, {20 * kPage}});
-    Rig rig(shape_of(16, kPage), server.store());
+    StoreServer server({2, kStorePage, {20 * kStorePage}});
+    Rig rig(shape_of(16, kStorePage), server.store());
     auto cache = rig.cache();
     ASSERT_EQ(stored(cache, 9, 77), Status::ok);
     for (u64 page = 0; page < 2; ++page) ASSERT_EQ(cache.prefetch(page, soon(2000)), Status::ok);
@@ -66,10 +66,10 @@ TEST(FileStoreTest, flush_finds_a_slot_when_loads_that_nobody_waits_for_have_the
 // The server holds the first write-back, whose caller gives up. Then a caller stores to the page and writes it back.
 TEST(FileStoreTest, a_late_write_never_lands_on_a_newer_one) {
     std::atomic<u32> writes{0};
-    StoreServer server({4, kPage, {4 * kPage}}, [&](const Request& request) {
+    StoreServer server({4, kStorePage, {4 * kStorePage}}, [&](const Request& request) {
         return Fate{request.operation == RequestOperation::write && writes++ == 0 ? Fate::held : 0};
     });
-    Rig rig(shape_of(4, kPage), server.store(), 2);
+    Rig rig(shape_of(4, kStorePage), server.store(), 2);
     auto cache = rig.cache();
     ASSERT_EQ(stored(cache, 1, 1), Status::ok);
     EXPECT_EQ(cache.flush(soon(20)), Status::timed_out);
@@ -88,10 +88,10 @@ TEST(FileStoreTest, a_late_write_never_lands_on_a_newer_one) {
 
 TEST(FileStoreTest, other_pages_are_written_while_one_write_is_late) {
     std::atomic<u32> writes{0};
-    StoreServer server({4, kPage, {4 * kPage, 4 * kPage}}, [&](const Request& request) {
+    StoreServer server({4, kStorePage, {4 * kStorePage, 4 * kStorePage}}, [&](const Request& request) {
         return Fate{request.operation == RequestOperation::write && writes++ == 0 ? Fate::held : 0};
     });
-    Rig rig(shape_of(4, kPage), server.store());
+    Rig rig(shape_of(4, kStorePage), server.store());
     auto cache = rig.cache();
     ASSERT_EQ(loaded(cache, 2) + loaded(cache, key_of(1, 1)), 0u);  // their frames come first in a flush
     ASSERT_EQ(stored(cache, 1, 1), Status::ok);
@@ -107,9 +107,10 @@ TEST(FileStoreTest, other_pages_are_written_while_one_write_is_late) {
 // A load comes late, after all callers gave up on it: its bytes reach its own page or none.
 TEST(FileStoreTest, a_late_load_never_lands_in_another_page) {
     std::atomic<u32> reads{0};
-    StoreServer server({4, kPage, {64 * kPage}}, [&](const Request&) { return Fate{reads++ == 0 ? Fate::held : 0}; });
-    for (u64 page = 0; page < 64; ++page) std::memcpy(&server.file(0)[page * kPage], &page, 8);
-    Rig rig(shape_of(2, kPage), server.store());
+    const auto held_once = [&](const Request&) { return Fate{reads++ == 0 ? Fate::held : 0}; };
+    StoreServer server({4, kStorePage, {64 * kStorePage}}, held_once);
+    for (u64 page = 0; page < 64; ++page) std::memcpy(&server.file(0)[page * kStorePage], &page, 8);
+    Rig rig(shape_of(2, kStorePage), server.store());
     auto cache = rig.cache();
     u32 frame = 0;
     EXPECT_EQ(cache.acquire(1, soon(20), frame), Status::timed_out);
@@ -125,8 +126,8 @@ TEST(FileStoreTest, a_late_load_never_lands_in_another_page) {
 // If every slot is lost, every call ends at its deadline. When the answers come after all, the cache works again.
 TEST(FileStoreTest, when_no_answer_comes_every_wait_ends) {
     std::atomic<bool> lost{false};
-    StoreServer server({2, kPage, {64 * kPage}}, [&](const Request&) { return Fate{lost ? Fate::held : 0}; });
-    Rig rig(shape_of(4, kPage), server.store());
+    StoreServer server({2, kStorePage, {64 * kStorePage}}, [&](const Request&) { return Fate{lost ? Fate::held : 0}; });
+    Rig rig(shape_of(4, kStorePage), server.store());
     auto cache = rig.cache();
     ASSERT_EQ(stored(cache, 0, 5), Status::ok);
     lost = true;
@@ -153,10 +154,10 @@ TEST(FileStoreTest, when_no_answer_comes_every_wait_ends) {
 
 // A load fails, and a caller then overwrites the whole page in that frame: no pins are left over from the failure.
 TEST(FileStoreTest, a_page_written_where_a_load_failed_is_not_pinned) {
-    StoreServer server({2, kPage, {4 * kPage}}, [&](const Request& request) {
+    StoreServer server({2, kStorePage, {4 * kStorePage}}, [&](const Request& request) {
         return Fate{0, request.operation == RequestOperation::read};
     });
-    Rig rig(shape_of(1, kPage), server.store());
+    Rig rig(shape_of(1, kStorePage), server.store());
     auto cache = rig.cache();
     u32 frame = 0;
     EXPECT_EQ(cache.acquire(1, soon(), frame), Status::io_error);

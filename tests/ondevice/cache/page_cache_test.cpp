@@ -9,11 +9,11 @@
 namespace penstock::ondevice {
 namespace {
 
-constexpr u32 kPage = 512;
+constexpr u32 kCachePage = 512;
 
 struct PageCache : testing::Test {
-    Disk disk{64, kPage};
-    CacheRig<> rig{shape_of(4, kPage), DiskStore{&disk}};
+    Disk disk{64, kCachePage};
+    CacheRig<> rig{shape_of(4, kCachePage), DiskStore{&disk}};
     CacheRig<>::Cache cache = rig.cache();
 
     Status read(u64 key) {
@@ -231,8 +231,8 @@ TEST_F(PageCache, invalidate_drops_clean_pages_and_refuses_others) {
 }
 
 TEST(PageCacheOfOneFrame, serves_one_page_at_a_time) {
-    Disk disk(8, kPage);
-    CacheRig<> rig(shape_of(1, kPage), DiskStore{&disk});
+    Disk disk(8, kCachePage);
+    CacheRig<> rig(shape_of(1, kCachePage), DiskStore{&disk});
     auto cache = rig.cache();
     u32 frame = 0, other = 0;
     for (u64 key = 0; key < 8; ++key) {
@@ -272,8 +272,8 @@ struct Interrupted : Native {
 };
 
 TEST(PageCacheHit, a_frame_that_goes_to_another_page_meanwhile_is_not_taken_for_the_first) {
-    Disk disk(8, kPage);
-    CacheRig<Fifo, Interrupted> rig(shape_of(1, kPage), DiskStore{&disk}, 2);
+    Disk disk(8, kCachePage);
+    CacheRig<Fifo, Interrupted> rig(shape_of(1, kCachePage), DiskStore{&disk}, 2);
     auto cache = rig.cache(), other = rig.cache(1);
     const auto visit = [](auto& by, u64 key) {
         u32 frame = 0;
@@ -300,9 +300,9 @@ struct Late : DiskStore {
 };
 
 TEST(PageCacheFlush, a_store_after_the_bytes_were_taken_makes_the_page_dirty_again) {
-    Disk disk(8, kPage);
+    Disk disk(8, kCachePage);
     std::function<void()> during;
-    CacheRig<Fifo, Native, Late> rig(shape_of(2, kPage), Late{{&disk}, &during}, 2);
+    CacheRig<Fifo, Native, Late> rig(shape_of(2, kCachePage), Late{{&disk}, &during}, 2);
     auto cache = rig.cache(), other = rig.cache(1);
     const auto store = [](auto& by, u64 version) {
         u32 frame = 0;
@@ -327,7 +327,7 @@ struct Plain {
     u64 pages;
     Status fetch(u64 key, void* page, u64) const {
         if (key >= pages) return Status::out_of_range;
-        std::memset(page, static_cast<int>(key), kPage);
+        std::memset(page, static_cast<int>(key), kCachePage);
         return Status::ok;
     }
     Status put(u64, const void*, u64) const { return Status::read_only; }
@@ -336,12 +336,12 @@ struct Plain {
 
 TEST(ImmediateStore, serves_and_its_refusals_come_through) {
     Plain plain{8};
-    CacheRig<Clock, Native, Immediate<Native, Plain>> rig(shape_of(2, kPage), {&plain});
+    CacheRig<Clock, Native, Immediate<Native, Plain>> rig(shape_of(2, kCachePage), {&plain});
     auto cache = rig.cache();
     u32 frame = 0;
     for (u64 key = 0; key < 8; ++key) {
         ASSERT_EQ(cache.acquire(key, soon(), frame), Status::ok);
-        EXPECT_EQ(static_cast<const u8*>(cache.page(frame))[kPage - 1], key);
+        EXPECT_EQ(static_cast<const u8*>(cache.page(frame))[kCachePage - 1], key);
         cache.release(frame);
     }
     EXPECT_EQ(cache.acquire(8, soon(), frame), Status::out_of_range);

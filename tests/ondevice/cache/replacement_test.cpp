@@ -17,10 +17,10 @@ namespace penstock::ondevice {
 namespace {
 
 constexpr u32 kPages = 1000;
-constexpr u32 kPage = 512;
+constexpr u32 kFramePage = 512;
 
 using Trace = std::vector<u32>;  // the page of each touch
-struct Run {
+struct Replayed {
     const Trace* trace;
     u32 frames;
     u32 probation;
@@ -32,9 +32,9 @@ struct Run {
 
 // The rate of hits a visit: a page that is loaded twice in a visit counts against it. The first quarter does not count.
 template <class Policy>
-double hit_rate(const Run& run) {
-    Disk disk(kPages, kPage);
-    CacheShape shape = shape_of(run.frames, kPage);
+double hit_rate(const Replayed& run) {
+    Disk disk(kPages, kFramePage);
+    CacheShape shape = shape_of(run.frames, kFramePage);
     shape.probation = run.probation;
     CacheRig<Policy> rig(shape, DiskStore{&disk});
     auto cache = rig.cache();
@@ -103,11 +103,11 @@ Trace by_warps(const Trace& visits, size_t window) {
 }
 
 // Runs the default policy on visits in order, with a cache of half the data.
-Run half(const Trace& trace, Advice advice = Advice::none) {
-    return {&trace, 500, shape_of(500, kPage).probation, 1, 0, advice, 0};
+Replayed half(const Trace& trace, Advice advice = Advice::none) {
+    return {&trace, 500, shape_of(500, kFramePage).probation, 1, 0, advice, 0};
 }
 // Runs it on touches by warps: 64 pages are in flight, so the probation part is a little larger.
-Run warps(const Trace& trace, u32 frames, Advice advice = Advice::none) {
+Replayed warps(const Trace& trace, u32 frames, Advice advice = Advice::none) {
     return {&trace, frames, 80, 4, 64, advice, 0};
 }
 
@@ -165,7 +165,7 @@ TEST(Replacement, skew_is_kept_better_than_by_a_clock) {
 TEST(Replacement, what_is_read_once_does_not_drive_out_what_is_used) {
     const auto loads_of_used = [](Advice advice) {
         Disk disk(u64{2} << kPageBits, 0);  // pages without bytes, since keys alone matter
-        CacheRig<> rig(shape_of(128, kPage), DiskStore{&disk});
+        CacheRig<> rig(shape_of(128, kFramePage), DiskStore{&disk});
         auto cache = rig.cache();
         cache.advise(1, advice);
         const Trace used = zipf(20'000);
@@ -189,8 +189,8 @@ TEST(Replacement, what_is_read_once_does_not_drive_out_what_is_used) {
 // How many slots a miss looks at for its victim, over a sweep with so much of the cache pinned. On a GPU each slot
 // costs about two microseconds, while a page waits.
 double slots_a_miss(u32 pinned) {
-    Disk disk(2 * kPages, kPage);
-    CacheRig<> rig(shape_of(kPages, kPage), DiskStore{&disk});
+    Disk disk(2 * kPages, kFramePage);
+    CacheRig<> rig(shape_of(kPages, kFramePage), DiskStore{&disk});
     auto cache = rig.cache();
     cache.advise(0, Advice::sweep);
     cache.quota = pinned;
@@ -222,10 +222,10 @@ TEST(Replacement, a_sweep_looks_at_few_slots_for_room_however_much_is_pinned) {
 // `asked` times.
 double sweep_of_many(Advice advice, u32 asked) {
     constexpr u32 kCallers = 48, kOnce = 256, kSweeps = 16;
-    Disk disk(kOnce, kPage);
+    Disk disk(kOnce, kFramePage);
     disk.slow = 1;
     disk.pending_tests = asked;
-    CacheRig<> rig(shape_of(128, kPage), DiskStore{&disk}, kCallers);
+    CacheRig<> rig(shape_of(128, kFramePage), DiskStore{&disk}, kCallers);
     rig.cache().advise(0, advice);
     std::atomic<u32> next{0};
     std::vector<std::thread> callers;

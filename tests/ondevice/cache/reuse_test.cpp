@@ -10,7 +10,7 @@
 namespace penstock::ondevice {
 namespace {
 
-constexpr u64 kPage = 4096, kRow = 512;
+constexpr u64 kReusePage = 4096, kRow = 512;
 constexpr u32 kPagesOfCache = 1 << 15;
 
 class ReuseTest : public testing::Test {
@@ -19,7 +19,7 @@ class ReuseTest : public testing::Test {
         reuse_ = {words_.data(), words_.data() + 2, Reuse<Native>::sets_of(frames),
                   Reuse<Native>::sample_mask_of(frames)};
     }
-    bool pays() const { return reuse_.pays(kRow, kPage); }
+    bool pays() const { return reuse_.pays(kRow, kReusePage); }
     void use_at_random(u64 pages, u64 uses) {
         for (u64 use = 0; use < uses; ++use) reuse_.use(key_of(3, random_() % pages));
     }
@@ -52,9 +52,9 @@ TEST_F(ReuseTest, pages_pay_where_the_cache_has_nearly_all_of_them) {
 }
 
 TEST_F(ReuseTest, pages_pay_where_rows_come_in_order) {
-    for (u64 row = 0; row < 400'000; ++row) reuse_.use(key_of(0, row * kRow / kPage));
+    for (u64 row = 0; row < 400'000; ++row) reuse_.use(key_of(0, row * kRow / kReusePage));
     EXPECT_TRUE(pays());
-    EXPECT_FALSE(reuse_.pays(kRow / 2, kPage)) << "rows of half the bytes, of which as many were used";
+    EXPECT_FALSE(reuse_.pays(kRow / 2, kReusePage)) << "rows of half the bytes, of which as many were used";
 }
 
 TEST_F(ReuseTest, what_was_long_ago_weighs_little) {

@@ -16,7 +16,7 @@
 namespace penstock::ondevice {
 namespace {
 
-constexpr u32 kPage = 512;
+constexpr u32 kThreadPage = 512;
 constexpr u32 kCallers = 4;
 
 struct Load {
@@ -106,13 +106,13 @@ struct Outcome {
 
 template <class Policy = SweepResistant, class P = Native, class Store = DiskStore>
 Outcome run(const Load& load) {
-    Disk disk(load.pages, kPage);
+    Disk disk(load.pages, kThreadPage);
     disk.pending_tests = 2;
     if (load.faults) {
         disk.fail_load_each = 13;
         disk.fail_put_each = 11;
     }
-    CacheRig<Policy, P, Store> rig(shape_of(load.frames, kPage), Store{&disk}, kCallers + 1);
+    CacheRig<Policy, P, Store> rig(shape_of(load.frames, kThreadPage), Store{&disk}, kCallers + 1);
     using Cache = typename CacheRig<Policy, P, Store>::Cache;
     Findings findings;
     std::vector<Caller<Cache>> callers;
@@ -173,9 +173,9 @@ TYPED_TEST(PageCacheThreads, reads_alone_are_never_written_back) {
 // ordered with every use. Returns how many words were wrong.
 template <class P>
 u32 read_plainly() {
-    Disk disk(12, kPage);
+    Disk disk(12, kThreadPage);
     disk.slow = 1;
-    CacheRig<SweepResistant, P> rig(shape_of(4, kPage), DiskStore{&disk}, kCallers);
+    CacheRig<SweepResistant, P> rig(shape_of(4, kThreadPage), DiskStore{&disk}, kCallers);
     std::atomic<u32> wrong{0};
     std::vector<std::thread> threads;
     for (u32 self = 0; self < kCallers; ++self)
@@ -203,8 +203,8 @@ TEST(PageCacheThreads, plain_reads_are_ordered_with_loads) { EXPECT_EQ(read_plai
 // page. Only the mark that the page is loaded orders its load before that use, whatever the threads do.
 template <class P>
 u32 read_what_another_brought() {
-    Disk disk(1, kPage);
-    CacheRig<SweepResistant, P> rig(shape_of(4, kPage), DiskStore{&disk}, 2);
+    Disk disk(1, kThreadPage);
+    CacheRig<SweepResistant, P> rig(shape_of(4, kThreadPage), DiskStore{&disk}, 2);
     std::atomic<u32> wrong{0}, brought{0};
     std::thread reader([&] {
         while (brought.load(std::memory_order_relaxed) == 0) std::this_thread::yield();
@@ -249,8 +249,8 @@ TEST(PageCacheDeathTest, control_an_exchange_without_order_is_reported) {
 
 // Callers hold a page each and want another. The cache is too small for all: some get a refusal, and none hangs.
 TEST(PageCacheThreads, holding_one_page_while_wanting_another_ends) {
-    Disk disk(24, kPage);
-    CacheRig<> rig(shape_of(kCallers, kPage), DiskStore{&disk}, kCallers);
+    Disk disk(24, kThreadPage);
+    CacheRig<> rig(shape_of(kCallers, kThreadPage), DiskStore{&disk}, kCallers);
     std::atomic<u32> got{0}, refused{0}, other{0};
     std::vector<std::thread> threads;
     for (u32 self = 0; self < kCallers; ++self)
@@ -307,8 +307,8 @@ struct Marking : Native {
     }
 };
 TEST(PageCacheControls, a_read_that_makes_a_page_dirty_is_seen) {
-    Disk disk(8, kPage);
-    CacheRig<SweepResistant, Marking> rig(shape_of(2, kPage), DiskStore{&disk});
+    Disk disk(8, kThreadPage);
+    CacheRig<SweepResistant, Marking> rig(shape_of(2, kThreadPage), DiskStore{&disk});
     auto cache = rig.cache();
     u32 frame = 0;
     ASSERT_EQ(cache.acquire(1, soon(), frame), Status::ok);

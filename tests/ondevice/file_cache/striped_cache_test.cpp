@@ -19,14 +19,14 @@
 namespace penstock::ondevice {
 namespace {
 
-constexpr u64 kPage = 4096;
+constexpr u64 kStripedPage = 4096;
 
 class StripedCacheTest : public testing::Test {
   protected:
     FileCacheOptions options(u64 frames = 16, os::System* system = nullptr) const {
         FileCacheOptions options;
-        options.page_bytes = kPage;
-        options.cache_bytes = frames * kPage;
+        options.page_bytes = kStripedPage;
+        options.cache_bytes = frames * kStripedPage;
         options.threads = 2;
         options.wait_ns = 60'000'000'000;
         options.system = system;
@@ -63,7 +63,7 @@ struct Case {
 std::vector<Case> cases() {
     std::vector<Case> all;
     for (const std::size_t files : {1, 2, 3, 5}) {
-        for (const u64 stripe : {kPage, 4 * kPage}) {
+        for (const u64 stripe : {kStripedPage, 4 * kStripedPage}) {
             all.push_back({files, stripe, 5 * files * stripe + stripe / 2 + 77});
             all.push_back({files, stripe, 4 * files * stripe + 2 * stripe - 1});
         }
@@ -102,34 +102,35 @@ TEST_F(StripedCacheTest, what_is_read_and_written_at_random_is_where_it_belongs)
 }
 
 TEST_F(StripedCacheTest, control_files_dealt_out_otherwise_are_read_wrong) {
-    const FileBytes content = test::stamped(24 * kPage);
-    StripedNames names = made(3, 2 * kPage, content);
+    const FileBytes content = test::stamped(24 * kStripedPage);
+    StripedNames names = made(3, 2 * kStripedPage, content);
     const auto reads_right = [&] {
         const OpenedSet opened(names, O_RDONLY);
         FileCache cache(*device_, {opened.set}, options());
         return read(cache, 0, content.size()) == content;
     };
     EXPECT_TRUE(reads_right());
-    names.stripe = kPage;
+    names.stripe = kStripedPage;
     EXPECT_FALSE(reads_right()) << "other stripes";
-    names.stripe = 2 * kPage;
+    names.stripe = 2 * kStripedPage;
     std::swap(names.names[0], names.names[2]);
     EXPECT_FALSE(reads_right()) << "another order";
 }
 
 TEST_F(StripedCacheTest, evidence_tells_files_apart) {
-    const FileBytes content = test::stamped(9 * kPage + 100);
-    const OpenedSet opened(made(3, 2 * kPage, content));
+    const FileBytes content = test::stamped(9 * kStripedPage + 100);
+    const OpenedSet opened(made(3, 2 * kStripedPage, content));
     FileCache cache(*device_, {opened.set}, options(64));
     read(cache, 0, content.size());
-    ASSERT_EQ(write(cache, 2 * kPage + 5, FileBytes(10)).status, Status::ok);
+    ASSERT_EQ(write(cache, 2 * kStripedPage + 5, FileBytes(10)).status, Status::ok);
     ASSERT_EQ(cache.flush().status, Status::ok);
     const ServiceEvidence evidence = cache.evidence();
     const std::vector<MovedByGpu> moved = cache.moved();
     ASSERT_EQ(evidence.files.size(), 3u);
     ASSERT_EQ(moved.size(), 3u);
     // The files have stripes 0 and 3, 1 and 4, 2. Each file was flushed, and a page of the second was written.
-    const u64 requests[] = {4 + 1, 4 + 2, 2 + 1}, bytes[] = {4 * kPage, 4 * kPage + 100, 2 * kPage};
+    const u64 requests[] = {4 + 1, 4 + 2, 2 + 1};
+    const u64 bytes[] = {4 * kStripedPage, 4 * kStripedPage + 100, 2 * kStripedPage};
     u64 all = 0;
     for (std::size_t file = 0; file < 3; ++file) {
         u64 asked = 0, came = 0;
@@ -145,11 +146,11 @@ TEST_F(StripedCacheTest, evidence_tells_files_apart) {
 }
 
 TEST_F(StripedCacheTest, pages_from_a_cold_disk_come_past_the_systems_cache_of_each_file) {
-    const FileBytes content = test::stamped(512 * kPage + 100);
-    const OpenedSet opened(made(2, 64 * kPage, content), O_RDONLY);
+    const FileBytes content = test::stamped(512 * kStripedPage + 100);
+    const OpenedSet opened(made(2, 64 * kStripedPage, content), O_RDONLY);
     for (const auto& file : opened.files) {
         for (int tries = 0; tries < 50; ++tries) os::drop_cache(os::real_system(), file->fd.get(), file->handle.name);
-        const auto left = os::residency(file->fd.get(), 0, layout_of(opened.set, kPage).sizes[0]).resident_pages;
+        const auto left = os::residency(file->fd.get(), 0, layout_of(opened.set, kStripedPage).sizes[0]).resident_pages;
         if (left != 0 || file->handle.direct_fd < 0) GTEST_SKIP() << "stays in memory here, or has no O_DIRECT";
     }
     FileCache cache(*device_, {opened.set}, options(1024));
@@ -162,7 +163,7 @@ TEST_F(StripedCacheTest, pages_from_a_cold_disk_come_past_the_systems_cache_of_e
 // One of three files is bad.
 class BadFileTest : public StripedCacheTest {
   protected:
-    static constexpr u64 kStripe = 2 * kPage, kBytes = 24 * kPage;
+    static constexpr u64 kStripe = 2 * kStripedPage, kBytes = 24 * kStripedPage;
     BadFileTest() {
         opened_.emplace(names_);
         for (auto& file : opened_->files) file->handle.direct_fd = -1;
@@ -177,8 +178,8 @@ class BadFileTest : public StripedCacheTest {
         ASSERT_FALSE(failure.storage.empty());
         EXPECT_EQ(failure.storage[0].file, 1u);
         EXPECT_EQ(failure.storage[0].operation, operation);
-        EXPECT_LT(failure.storage[0].offset_bytes, 8 * kPage);
-        EXPECT_EQ(failure.storage[0].offset_bytes % kPage, 0u);
+        EXPECT_LT(failure.storage[0].offset_bytes, 8 * kStripedPage);
+        EXPECT_EQ(failure.storage[0].offset_bytes % kStripedPage, 0u);
         EXPECT_EQ(failure.storage[0].system_code, code);
     }
 
@@ -194,7 +195,7 @@ TEST_F(BadFileTest, a_full_disk_keeps_its_own_pages_only_until_there_is_room) {
     system_.full = true;
     expect_failed(cache_->flush(), RequestOperation::write, ENOSPC);
     for (const std::size_t file : {0u, 2u})
-        EXPECT_EQ(test::read_file(names_.names[file]), FileBytes(8 * kPage, 7)) << "others are written";
+        EXPECT_EQ(test::read_file(names_.names[file]), FileBytes(8 * kStripedPage, 7)) << "others are written";
     EXPECT_EQ(test::read_file(names_.names[1]), dealt(content_, 3, kStripe)[1]);
     // The cache tries each page of the bad file together with those beside it, and by itself.
     EXPECT_GE(cache_->evidence().files[1].failed, 8u);
@@ -217,17 +218,18 @@ TEST_F(BadFileTest, a_sync_that_fails_names_its_file_and_the_others_are_synced) 
 }
 
 TEST_F(BadFileTest, a_file_cut_short_underneath_is_a_status_and_the_others_are_read) {
-    read(*cache_, 0, kPage);
+    read(*cache_, 0, kStripedPage);
     std::filesystem::resize_file(names_.names[1], kStripe + 100);
     const OnDevice to(*device_, kBytes);
     const auto failure = cache_->run(0, {.task = CacheTask::read, .count = kBytes, .memory = to.data()});
     EXPECT_EQ(failure.status, Status::truncated);
     ASSERT_FALSE(failure.storage.empty());
     EXPECT_EQ(failure.storage[0].file, 1u);
-    EXPECT_GE(failure.storage[0].offset_bytes + kPage, kStripe + 100);
+    EXPECT_GE(failure.storage[0].offset_bytes + kStripedPage, kStripe + 100);
     const auto content = content_.begin();
-    EXPECT_EQ(read(*cache_, 0, 6 * kPage), FileBytes(content, content + 6 * kPage)) << "its beginning";
-    EXPECT_EQ(read(*cache_, 10 * kPage, 4 * kPage), FileBytes(content + 10 * kPage, content + 14 * kPage));
+    EXPECT_EQ(read(*cache_, 0, 6 * kStripedPage), FileBytes(content, content + 6 * kStripedPage)) << "its beginning";
+    EXPECT_EQ(read(*cache_, 10 * kStripedPage, 4 * kStripedPage),
+              FileBytes(content + 10 * kStripedPage, content + 14 * kStripedPage));
 }
 
 // A system that forgets what was not synced when the power goes.
@@ -268,7 +270,7 @@ class PowerCutTest : public StripedCacheTest {
   protected:
     // Writes all of the array, flushes it, cuts the power, and returns what is in the files.
     FileBytes left_after_flush(std::size_t files, bool one_lies) {
-        const StripedNames names = made(files, 2 * kPage, test::stamped(kBytes));
+        const StripedNames names = made(files, 2 * kStripedPage, test::stamped(kBytes));
         OpenedSet opened(names);
         for (auto& file : opened.files) file->handle.direct_fd = -1;
         PowerCut system;
@@ -281,7 +283,7 @@ class PowerCutTest : public StripedCacheTest {
         system.cut();
         return names.read();
     }
-    static constexpr u64 kBytes = 30 * kPage + 5;
+    static constexpr u64 kBytes = 30 * kStripedPage + 5;
 };
 
 TEST_F(PowerCutTest, what_was_flushed_is_in_all_files) {

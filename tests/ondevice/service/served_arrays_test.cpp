@@ -11,13 +11,13 @@
 namespace penstock::ondevice {
 namespace {
 
-constexpr u64 kStripe = 8192;
+constexpr u64 kArrayStripe = 8192;
 
 class ServedArraysTest : public testing::Test {
   protected:
     ServedArraysTest() {
         alone_.write(test::stamped(5000));
-        striped_.write(test::stamped(5 * kStripe + 100, 5000));
+        striped_.write(test::stamped(5 * kArrayStripe + 100, 5000));
     }
     Request read(u16 array, u64 offset, u32 bytes) const {
         return {offset, 0, bytes, array, RequestOperation::read, 0};
@@ -25,7 +25,7 @@ class ServedArraysTest : public testing::Test {
 
     test::TempDirectory directory_;
     const StripedNames alone_ = striped_names(directory_.file("alone"), 1, 0);
-    const StripedNames striped_ = striped_names(directory_.file("part"), 3, kStripe);
+    const StripedNames striped_ = striped_names(directory_.file("part"), 3, kArrayStripe);
 };
 
 TEST_F(ServedArraysTest, requests_go_to_the_file_that_has_the_bytes) {
@@ -35,9 +35,9 @@ TEST_F(ServedArraysTest, requests_go_to_the_file_that_has_the_bytes) {
     EXPECT_EQ(arrays.files_of(1).first, 1u);
     EXPECT_EQ(arrays.files_of(1).count, 3u);
     EXPECT_EQ(arrays.files_of(2).count, 0u);
-    for (u64 at = 0; at + 50 <= 5 * kStripe + 100; at += 50) {
+    for (u64 at = 0; at + 50 <= 5 * kArrayStripe + 100; at += 50) {
         Request request = read(1, at, 50);
-        const bool whole = at / kStripe == (at + 49) / kStripe;
+        const bool whole = at / kArrayStripe == (at + 49) / kArrayStripe;
         ASSERT_EQ(arrays.locate(request), whole ? Status::ok : Status::invalid) << at;
         if (!whole) continue;
         FileBytes got(50);
@@ -58,8 +58,8 @@ TEST_F(ServedArraysTest, requests_that_make_no_sense_are_refused) {
     const auto told = [&](Request request) { return arrays.locate(request); };
     EXPECT_EQ(told(read(2, 0, 1)), Status::invalid) << "no such array";
     EXPECT_EQ(told(read(1, 0, 0)), Status::invalid);
-    EXPECT_EQ(told(read(1, kStripe - 1, 2)), Status::invalid) << "two files";
-    EXPECT_EQ(told(read(1, 5 * kStripe + 99, 2)), Status::out_of_range);
+    EXPECT_EQ(told(read(1, kArrayStripe - 1, 2)), Status::invalid) << "two files";
+    EXPECT_EQ(told(read(1, 5 * kArrayStripe + 99, 2)), Status::out_of_range);
     EXPECT_EQ(told(read(1, ~0ull, 2)), Status::out_of_range);
 }
 

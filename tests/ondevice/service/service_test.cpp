@@ -28,8 +28,8 @@ using test::stamped;
 using test::TempDirectory;
 
 constexpr u32 kPage = 4096;
-constexpr u64 kFileBytes = 4 << 20;
-constexpr u64 kPatience = 60'000'000'000;  // a shared disk may hold a write for many seconds
+constexpr u64 kServedBytes = 4 << 20;
+constexpr u64 kServedPatience = 60'000'000'000;  // a shared disk may hold a write for many seconds
 
 class BadSystem : public os::System {
   public:
@@ -54,7 +54,7 @@ class BadSystem : public os::System {
 class ServiceTest : public testing::Test {
   protected:
     void SetUp() override {
-        test::write_file(name_, stamped(kFileBytes));
+        test::write_file(name_, stamped(kServedBytes));
         file_ = std::make_unique<OpenedFile>(name_);
     }
     void start(ServiceOptions options = {}, u32 slots = 64, u32 slot_bytes = kPage) {
@@ -69,7 +69,7 @@ class ServiceTest : public testing::Test {
         if (const Status sent = warp.claim(ticket); sent != Status::ok) return sent;
         if (request.operation == RequestOperation::write) std::memcpy(warp.slot_data(ticket), data, request.bytes);
         if (const Status sent = warp.publish(ticket, request); sent != Status::ok) return warp.release(ticket), sent;
-        const Status status = warp.wait(ticket, Native::now_ns() + kPatience);
+        const Status status = warp.wait(ticket, Native::now_ns() + kServedPatience);
         if (status == Status::timed_out) ADD_FAILURE() << "nobody answered: " << state_of_slot(warp, ticket);
         if (status == Status::ok && data != nullptr && request.operation == RequestOperation::read) {
             std::memcpy(data, warp.slot_data(ticket), request.bytes);
@@ -121,14 +121,14 @@ TEST_F(ServiceTest, what_is_not_cached_goes_past_the_cache_and_stays_out_of_it) 
     if (::geteuid() == 0) {
         EXPECT_EQ(by.find("registered buffers"), std::string::npos) << by;
     }
-    EXPECT_EQ(os::residency(file_->handle.buffered_fd, 0, kFileBytes).resident_pages, 0u);
+    EXPECT_EQ(os::residency(file_->handle.buffered_fd, 0, kServedBytes).resident_pages, 0u);
     EXPECT_TRUE(reads_right(100, 50)) << "unaligned: through the cache";
     EXPECT_EQ(served(Source::buffered), 1u);
 }
 
 TEST_F(ServiceTest, large_requests_of_all_threads_are_all_answered_and_right) {
     constexpr u32 kLarge = 64 * 1024;
-    static_assert(kFileBytes % kLarge == 0);
+    static_assert(kServedBytes % kLarge == 0);
     if (!made_cold(name_) || file_->handle.direct_fd < 0)
         GTEST_SKIP() << "this file cannot be cold, or has no O_DIRECT";
     ServiceOptions options;
@@ -138,7 +138,7 @@ TEST_F(ServiceTest, large_requests_of_all_threads_are_all_answered_and_right) {
     std::atomic<int> wrong{0};
     const auto client = [&](unsigned seed) {
         for (u64 n = 0; n < 150; ++n) {
-            wrong += reads_right((n * 7 + seed) * 31 % (kFileBytes / kLarge) * kLarge, kLarge) ? 0 : 1;
+            wrong += reads_right((n * 7 + seed) * 31 % (kServedBytes / kLarge) * kLarge, kLarge) ? 0 : 1;
             if (n % 16 == seed) std::this_thread::sleep_for(std::chrono::microseconds(300));  // some threads sleep
         }
     };
@@ -161,13 +161,13 @@ TEST_F(ServiceTest, sources_that_are_switched_off_are_not_used) {
 TEST_F(ServiceTest, wrong_requests_are_told_what_is_wrong) {
     std::vector<unsigned char> data(kPage);
     start();
-    EXPECT_EQ(ask(read(kFileBytes)), Status::out_of_range);
-    EXPECT_EQ(ask(read(kFileBytes - 1, 2)), Status::out_of_range);
+    EXPECT_EQ(ask(read(kServedBytes)), Status::out_of_range);
+    EXPECT_EQ(ask(read(kServedBytes - 1, 2)), Status::out_of_range);
     EXPECT_EQ(ask(read(~0ull - 100)), Status::out_of_range);
     EXPECT_EQ(ask(read(0, 0)), Status::invalid);
     EXPECT_EQ(ask({0, 0, kPage, 1, RequestOperation::read, 0}), Status::invalid) << "no such file";
     EXPECT_EQ(ask(read(0, kPage + 1)), Status::invalid) << "larger than a slot";
-    for (const Request& right : {read(kFileBytes - kPage), read(kFileBytes - 1, 1), write(kFileBytes - kPage)})
+    for (const Request& right : {read(kServedBytes - kPage), read(kServedBytes - 1, 1), write(kServedBytes - kPage)})
         EXPECT_EQ(ask(right, data.data()), Status::ok) << "control at " << right.offset_bytes;
     file_ = std::make_unique<OpenedFile>(name_, O_RDONLY);
     start();
@@ -182,7 +182,7 @@ TEST_F(ServiceTest, writes_arrive_and_a_flush_syncs) {
     ASSERT_EQ(ask(write(5 * kPage), data.data()), Status::ok);
     ASSERT_EQ(ask({0, 0, 0, 0, RequestOperation::flush, 0}), Status::ok);
     EXPECT_EQ(system_.syncs, 1);
-    auto expected = stamped(kFileBytes);
+    auto expected = stamped(kServedBytes);
     std::copy(data.begin(), data.end(), expected.begin() + 5 * kPage);
     EXPECT_EQ(test::read_file(name_), expected);
 }
@@ -224,13 +224,13 @@ TEST_F(ServiceTest, bad_days_end_in_a_status) {
 
 TEST_F(ServiceTest, a_file_cut_short_underneath_is_a_status_by_every_source) {
     for (const bool mappings : {true, false}) {
-        test::write_file(name_, stamped(kFileBytes));
+        test::write_file(name_, stamped(kServedBytes));
         ServiceOptions options;
         options.mappings = mappings;
         start(options);
-        ASSERT_TRUE(reads_right(kFileBytes - kPage));
+        ASSERT_TRUE(reads_right(kServedBytes - kPage));
         std::filesystem::resize_file(name_, kPage);
-        EXPECT_EQ(ask(read(kFileBytes - kPage)), Status::truncated);
+        EXPECT_EQ(ask(read(kServedBytes - kPage)), Status::truncated);
         EXPECT_TRUE(reads_right(0));
     }
 }
@@ -238,7 +238,7 @@ TEST_F(ServiceTest, a_file_cut_short_underneath_is_a_status_by_every_source) {
 // The mapping has zeros between the end of the file and the end of the system's page. They are not the file's bytes.
 TEST_F(ServiceTest, a_page_that_the_file_was_cut_within_is_no_page_of_zeros) {
     for (const u32 bytes : {512u, kPage}) {
-        test::write_file(name_, stamped(kFileBytes));
+        test::write_file(name_, stamped(kServedBytes));
         start({}, 64, bytes);
         std::filesystem::resize_file(name_, 5 * kPage + 700);
         EXPECT_EQ(ask(read(5 * kPage + 512 / bytes * 512, bytes)), Status::truncated) << bytes;
@@ -248,10 +248,10 @@ TEST_F(ServiceTest, a_page_that_the_file_was_cut_within_is_no_page_of_zeros) {
 }
 
 TEST_F(ServiceTest, zeros_of_the_file_come_from_the_mapping) {
-    test::write_file(name_, std::vector<unsigned char>(kFileBytes));
+    test::write_file(name_, std::vector<unsigned char>(kServedBytes));
     start();
     std::vector<unsigned char> got(kPage, 1);
-    EXPECT_EQ(ask(read(kFileBytes - kPage), got.data()), Status::ok);
+    EXPECT_EQ(ask(read(kServedBytes - kPage), got.data()), Status::ok);
     EXPECT_EQ(got, std::vector<unsigned char>(kPage));
     EXPECT_EQ(served(Source::mapping), 1u);
 }
@@ -262,11 +262,11 @@ TEST_F(ServiceTest, a_limit_of_file_sizes_is_a_status) {
         {
             ::signal(SIGXFSZ, SIG_DFL);
             rlimit limit{};
-            limit.rlim_cur = limit.rlim_max = kFileBytes / 2;
+            limit.rlim_cur = limit.rlim_max = kServedBytes / 2;
             ::setrlimit(RLIMIT_FSIZE, &limit);
             std::vector<unsigned char> data(kPage, 1);
             start();
-            const bool told = ask(write(kFileBytes - kPage), data.data()) == Status::io_error &&
+            const bool told = ask(write(kServedBytes - kPage), data.data()) == Status::io_error &&
                               ask(write(0), data.data()) == Status::ok;
             ::_exit(told ? 0 : 1);
         },
@@ -304,7 +304,7 @@ TEST_F(ServiceTest, what_nobody_served_the_next_service_does) {
     ASSERT_EQ(warp.submit(read(0), ticket), Status::ok);
     EXPECT_EQ(warp.test(ticket), Status::pending);
     const Service next(*mailbox_, {&file_->handle}, {});
-    EXPECT_EQ(warp.wait(ticket, Native::now_ns() + kPatience), Status::ok);
+    EXPECT_EQ(warp.wait(ticket, Native::now_ns() + kServedPatience), Status::ok);
     warp.release(ticket);
 }
 
@@ -334,11 +334,11 @@ TEST_F(ServiceTest, cannot_begin_without_files_threads_or_slots_for_them) {
 
 // Warps keep several requests under way, over a file of which half is cached.
 TEST_F(ServiceTest, many_warps_read_and_write_their_own_pages_right) {
-    os::drop_cache(os::real_system(), file_->handle.buffered_fd, name_, {0, kFileBytes / 2});
+    os::drop_cache(os::real_system(), file_->handle.buffered_fd, name_, {0, kServedBytes / 2});
     ServiceOptions options;
     options.threads = 3;
     start(options, 16);
-    constexpr u64 kWarps = 8, kPages = kFileBytes / kPage;
+    constexpr u64 kWarps = 8, kPages = kServedBytes / kPage;
     std::atomic<int> wrong{0};
     std::vector<std::thread> warps;
     for (u64 warp = 0; warp < kWarps; ++warp) {
@@ -361,7 +361,7 @@ TEST_F(ServiceTest, many_warps_read_and_write_their_own_pages_right) {
     }
     for (std::thread& warp : warps) warp.join();
     EXPECT_EQ(wrong, 0);
-    EXPECT_EQ(test::read_file(name_), stamped(kFileBytes));
+    EXPECT_EQ(test::read_file(name_), stamped(kServedBytes));
     const ServiceEvidence evidence = service_->evidence();
     u64 all = 0;
     for (const ServedCount& one : evidence.by_source) all += one.requests;

@@ -8,7 +8,6 @@
 namespace penstock::ondevice {
 namespace {
 
-constexpr u32 kLanes = kWriterLanes;
 
 TEST(WriteBack, pages_beside_each_other_go_together) {
     OneWriter<Fifo> writer(16);
@@ -102,7 +101,7 @@ Left left_by(const Stream& stream) {
     CacheRig<Policy, Warped, WarpStore> rig(shape_of(stream.frames, WarpUsers::kPage), WarpStore{&disk, &out});
     const auto cache = rig.cache();
     u64 given = 0;
-    Warps machine({stream.warps, kLanes, 3, false});
+    Warps machine({stream.warps, kWriterLanes, 3, false});
     machine.run([&](u32 warp, u32 lane) {
         for (u64 turn = warp;; turn += stream.warps) {
             u64 key = turn;
@@ -111,7 +110,7 @@ Left left_by(const Stream& stream) {
                     const Unseen unseen;
                     key = given++;
                 }
-                key = Warped::from((1u << kLanes) - 1, key, 0);
+                key = Warped::from((1u << kWriterLanes) - 1, key, 0);
             }
             if (key >= pages) return;
             u32 frame = kNoFrame;
@@ -124,7 +123,7 @@ Left left_by(const Stream& stream) {
     for (std::size_t i = 0; i < out.keys.size(); ++i) {
         std::vector<u64>& run = last[out.by[i]];
         const u64 key = out.keys[i];
-        if (!run.empty() && run[0] / kLanes != key / kLanes) run.clear();
+        if (!run.empty() && run[0] / kWriterLanes != key / kWriterLanes) run.clear();
         const auto beside = [&](u64 other) { return other + 1 == key || key + 1 == other; };
         const auto neighbours = std::count_if(run.begin(), run.end(), beside);
         pieces += 1 - static_cast<u32>(neighbours);  // a page with two neighbours joins two pieces
@@ -143,7 +142,7 @@ TEST(WriteBack, a_slow_disk_tears_no_runs_and_has_several_at_a_time) {
     for (const u32 warps : {4u, 8u}) {
         const Left left = left_by<SweepResistant>({warps, false, 512, 1'000'000});
         EXPECT_GT(left.together, 3.8) << warps;
-        EXPECT_GE(left.most, 3 * kLanes) << warps;
+        EXPECT_GE(left.most, 3 * kWriterLanes) << warps;
     }
 }
 
@@ -160,7 +159,7 @@ struct ManyWriters : testing::TestWithParam<std::tuple<u32, u32>> {
         WarpUsers::Plan made;
         made.frames = std::get<0>(GetParam());
         made.pages = kPages;
-        made.warps = {6, kLanes, seed, false};  // lanes that overwrite a page together fill it together
+        made.warps = {6, kWriterLanes, seed, false};  // lanes that overwrite a page together fill it together
         return made;
     }
     static void write(WarpUsers& users) {
@@ -168,9 +167,10 @@ struct ManyWriters : testing::TestWithParam<std::tuple<u32, u32>> {
         users.warps.run([&](u32 warp, u32 lane) {
             for (u64 key = warp; key < kPages; key += users.plan.warps.warps) {
                 u32 frame = kNoFrame;
-                Warped::sync((1u << kLanes) - 1);  // a lane that came later would overwrite what the others stored
+                // A lane that came later would overwrite what the others stored.
+                Warped::sync((1u << kWriterLanes) - 1);
                 const Status status = cache.overwrite(key, kEver, frame);
-                for (u64 i = lane; i < WarpUsers::kPageItems; i += kLanes)
+                for (u64 i = lane; i < WarpUsers::kPageItems; i += kWriterLanes)
                     set_word(cache.page(frame), i, key << 32 | i);
                 if (status == Status::pending) cache.filled(frame);
                 cache.release(frame, true);

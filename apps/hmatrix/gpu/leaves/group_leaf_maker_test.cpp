@@ -89,7 +89,7 @@ class GroupLeafMaker : public testing::Test {
     std::vector<std::size_t> batches_;
 };
 
-double apart(const std::vector<double>& a, const std::vector<double>& b) {
+double farthest(const std::vector<double>& a, const std::vector<double>& b) {
     double most = 0, size = 0;
     for (std::size_t i = 0; i < a.size(); ++i) {
         most = std::max(most, std::abs(a[i] - b[i]));
@@ -114,8 +114,8 @@ TEST_F(GroupLeafMaker, makes_the_leaves_of_the_host_in_groups_of_any_size) {
             EXPECT_EQ(other.converged, one.converged);
             ASSERT_EQ(other.factors.u.size(), one.factors.u.size());
             ASSERT_EQ(other.factors.v.size(), one.factors.v.size());
-            EXPECT_LT(apart(other.factors.u, one.factors.u), 1e-9);
-            EXPECT_LT(apart(other.factors.v, one.factors.v), 1e-9);
+            EXPECT_LT(farthest(other.factors.u, one.factors.u), 1e-9);
+            EXPECT_LT(farthest(other.factors.v, one.factors.v), 1e-9);
         }
     }
 }
@@ -128,7 +128,7 @@ TEST_F(GroupLeafMaker, leaves_without_room_are_left_to_the_host_and_counted) {
         EXPECT_EQ(found.left_to_host == static_cast<std::int64_t>(leaves_.size()), bytes == 1);
         for (std::size_t i = 0; i < leaves_.size(); ++i) {
             ASSERT_EQ(found.leaves[i]->factors.rank, wanted.leaves[i]->factors.rank) << i;
-            EXPECT_LT(apart(found.leaves[i]->factors.u, wanted.leaves[i]->factors.u), 1e-9);
+            EXPECT_LT(farthest(found.leaves[i]->factors.u, wanted.leaves[i]->factors.u), 1e-9);
         }
     }
 }

@@ -18,7 +18,7 @@ namespace {
 using test::difference;
 using test::StoredSphere;
 
-constexpr double kRounding = 1e-13;
+constexpr double kTileRounding = 1e-13;
 
 class TileProduct : public testing::Test {
   protected:
@@ -71,18 +71,18 @@ class TileProduct : public testing::Test {
 };
 
 TEST_F(TileProduct, agrees_with_the_host) {
-    EXPECT_LT(difference(alone(), matrix_.product_by_the_host(0)), kRounding);
+    EXPECT_LT(difference(alone(), matrix_.product_by_the_host(0)), kTileRounding);
 }
 
 TEST_F(TileProduct, agrees_where_leaves_are_cut_small) {
     for (const int numbers : {64, 100, 257}) {
-        EXPECT_LT(difference(alone({numbers}), matrix_.product_by_the_host(0)), kRounding) << numbers;
+        EXPECT_LT(difference(alone({numbers}), matrix_.product_by_the_host(0)), kTileRounding) << numbers;
     }
 }
 
 TEST_F(TileProduct, is_the_same_by_lanes_of_warps) {
-    EXPECT_LT(difference(by_warps(), matrix_.product_by_the_host(0)), kRounding);
-    EXPECT_LT(difference(by_warps({120}), matrix_.product_by_the_host(0)), kRounding);
+    EXPECT_LT(difference(by_warps(), matrix_.product_by_the_host(0)), kTileRounding);
+    EXPECT_LT(difference(by_warps({120}), matrix_.product_by_the_host(0)), kTileRounding);
 }
 
 // Each number of the matrix is in one tile, within the tile's room.
