@@ -17,6 +17,8 @@
 
 namespace penstock::ondevice {
 
+inline constexpr u64 kEver = ~u64{0};  // a deadline that does not come
+
 inline u64 word_of(u64 key, u64 place, u64 version) { return key << 40 | place << 32 | version; }
 inline u64 soon(u64 ms = 20'000) { return Native::now_ns() + ms * 1'000'000; }
 

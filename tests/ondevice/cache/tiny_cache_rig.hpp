@@ -18,7 +18,6 @@ namespace penstock::ondevice {
 
 inline constexpr u32 kTinyCallers = 3;
 inline constexpr u32 kTinyPages = 3;
-inline constexpr u64 kEver = ~u64{0};
 
 struct TinyPage {
     u32 key;

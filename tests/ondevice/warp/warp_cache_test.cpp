@@ -10,7 +10,6 @@ namespace penstock::ondevice {
 namespace {
 
 constexpr u32 kTurns = 12;
-constexpr u64 kEver = ~0ull;
 
 using Tallied = std::map<Status, u32>;
 

@@ -7,7 +7,6 @@
 
 namespace penstock::ondevice {
 
-constexpr u64 kEver = ~0ull;
 constexpr u32 kWriterLanes = 4;
 
 // One warp over a cache of its own, step by step.
