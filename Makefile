@@ -18,8 +18,8 @@ STAMPS  := build/stamps
 RESULTS := build/results
 SOAKED  := $(addprefix durable/test_,power_cuts signals_at_steps faults_writing) gpu/test_random history/test_killed \
            $(addsuffix /test_fuzz,hdf5 netcdf zarr)
-# Half of the tests wait for a disk or a process.
-PYTEST   = pytest -n $$(( $(JOBS) + 1 )) --dist loadfile --max-worker-restart 0
+# Two thirds of their time tests wait for a disk or a process.
+PYTEST   = pytest -n $$(( 2 * $(JOBS) + 1 )) --dist loadfile --max-worker-restart 0
 # Tests of C++ are built where the package is, whose objects they share, or apart by one of CMakePresets.json:
 # make test PRESET=fuzz.
 PRESET  ?=
