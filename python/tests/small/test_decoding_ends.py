@@ -5,6 +5,7 @@ Each way of reading is tried: the threads that decode read too, or transfers rea
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from pathlib import Path
@@ -53,6 +54,15 @@ def test_batches_follow_each_other(large: Any, options: Any) -> None:
     assert counts["staged_bytes"] == counts["range_bytes"]
     assert 0 < counts["scratch_peak_bytes"] < data.nbytes
     assert file.evidence()["path"] == "buffered"
+
+
+def test_what_is_not_in_the_page_cache_is_left_to_transfers(large: Any, tmp_path: Path) -> None:
+    file, data = large
+    with open(tmp_path / "x.h5", "rb") as plain:
+        os.fsync(plain.fileno())
+        os.posix_fadvise(plain.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    assert same(file["x"].read(), data)
+    assert file.evidence()["formats"]["decoders"] == {"host by libdeflate": data.nbytes}
 
 
 def slowed(monkeypatch: pytest.MonkeyPatch) -> list[float]:

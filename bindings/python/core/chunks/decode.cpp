@@ -153,7 +153,7 @@ nb::tuple read_chunks(const DecodeArguments& given, SmallTally& tally) {
         result = data::read_and_decode({file, work.places}, chunk_work(given, work, memory),
                                        {.deadline = given.deadline, .stopped = &given.stop.flag()});
     }
-    tally.add(result.reads);
+    if (result.reads.operations != 0) tally.add(result.reads);  // what was all left to a transfer is no read
     const nb::bytes done(result.done.data(), result.done.size());
     if (!result.decoded.fault) return nb::make_tuple(done, result.left, -1, "");
     return nb::make_tuple(done, result.left, result.decoded.fault->first, result.decoded.fault->second);
