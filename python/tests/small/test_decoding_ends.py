@@ -58,7 +58,7 @@ def test_batches_follow_each_other(large: Any, options: Any) -> None:
 
 def test_what_is_not_in_the_page_cache_is_left_to_transfers(large: Any, tmp_path: Path) -> None:
     file, data = large
-    with open(tmp_path / "x.h5", "rb") as plain:
+    with (tmp_path / "x.h5").open("rb") as plain:
         os.fsync(plain.fileno())
         os.posix_fadvise(plain.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     assert same(file["x"].read(), data)
