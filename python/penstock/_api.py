@@ -283,6 +283,11 @@ class Context:
         device = self.device
         return device["name"], device["emulated"]
 
+    @cached_property
+    def _kept(self) -> dict[type, Any]:
+        """What layers above know of this context, by its type, for as long as it lives."""
+        return {}
+
     @property
     def pinned_bytes(self) -> int:
         """Staging memory held now."""

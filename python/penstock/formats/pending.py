@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from penstock import _core
-from penstock._api import Outcome, Progress
+from penstock._api import Outcome, Progress, leave
 from penstock._error import Error
 from penstock._files.open_files import Full
 from penstock._told import Evidence
@@ -35,6 +35,16 @@ class HostWork:
     def settle(self, timeout: float | None) -> bool:
         """There is nothing to wait for."""
         return True
+
+
+def leave_through_interrupts(transfers: list[_core.Transfer]) -> None:
+    """As leave(), which an interrupt of its own does not end."""
+    while True:
+        try:
+            leave(transfers)
+            return
+        except KeyboardInterrupt:
+            continue
 
 
 Steps = Iterator[_core.Transfer | HostWork | Full]

@@ -25,7 +25,7 @@ from penstock.formats.packing.one_chunk import ChunkSums, ChunkWrites, Done, Und
 from penstock.formats.packing.texts import Texts, is_written, write_all
 from penstock.formats.pending import Pending
 from penstock.formats.reading import objects, rows, small
-from penstock.formats.reading.decoding import check_choice
+from penstock.formats.reading.decoders.decoding import check_choice
 from penstock.formats.reading.execution import Execution, Job
 from penstock.formats.reading.mover import Mover
 from penstock.formats.reading.plan import stored_extents

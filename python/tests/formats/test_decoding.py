@@ -18,7 +18,9 @@ from penstock._arrays.dtype import DType
 from penstock._arrays.selection import select
 from penstock._shared import shared_context
 from penstock.formats.model import ZLIB, ChunkTable, DatasetInfo, Recipe
-from penstock.formats.reading import decoding, nvcomp_library, plan as plans, unpacking
+from penstock.formats.reading import plan as plans, unpacking
+from penstock.formats.reading.decoders import decoding, nvcomp_library, rates
+from penstock.formats.reading.decoders.rates import ChunkWork, Kind, Verdict
 from penstock.formats.reading.pieces import Wanted
 from penstock.formats.reading.plan import BatchPlan
 
@@ -241,26 +243,58 @@ def table_of(sizes: list[int], host_only: list[bool] | None = None) -> ChunkTabl
     )
 
 
-def test_auto_leaves_a_few_chunks_to_the_host(tmp_path: Path) -> None:
-    kit.hdf5(tmp_path / "x.h5", kit.smooth())
-    with opened(tmp_path / "x.h5") as file:
-        file["x"].read(np.s_[:192])
-        assert "fewer than 16 chunks" in file.evidence()["notes"][0]
-        assert file.evidence()["formats"]["gpu_decoded_bytes"] == 0
-        file["x"].read(np.s_[:193])
-        assert file.evidence()["formats"]["gpu_decoded_bytes"] == 20 * 4096
+def test_auto_takes_the_side_that_is_faster_and_says_why(tmp_path: Path) -> None:
     import h5py
 
-    with h5py.File(tmp_path / "x.h5", "a") as file:  # few of each, together they are enough
+    kit.hdf5(tmp_path / "x.h5", kit.smooth())
+    with h5py.File(tmp_path / "x.h5", "a") as file:
         for name in ("a", "b"):
             file.create_dataset(name, data=kit.smooth(), chunks=(101, 14), compression="gzip")
-    with opened(tmp_path / "x.h5") as file:
-        file.load(["a", "b"])
-        assert file.evidence()["formats"]["host_decoded_bytes"] == 0
+    for side, word in (("cores", "host"), ("device", "GPU")):
+        with opened(tmp_path / "x.h5") as file, kit.preferred(file, side):
+            file.load(["a", "b", "x"])
+            told = [f"{name}: decoded on the {word}: a test prefers the {side}" for name in ("a", "b", "x")]
+            assert set(told) <= set(file.evidence()["notes"])
+            (decoder,) = file.evidence()["formats"]["decoders"]
+            assert decoder == {"cores": "host by libdeflate", "device": "gpu by zlib"}[side]
+
+
+def test_chunks_of_a_call_that_are_alike_go_one_way() -> None:
+    asked = []
+
+    class Counts(kit.Prefers):
+        def choose(self, work: ChunkWork, by_cores: bool) -> Verdict:
+            asked.append((work, by_cores))
+            return super().choose(work, by_cores)
+
+    wish = decoding.Wish("auto", 100, Counts("device"))
+    means = decoding.Means(HostStreams(), "no library")
+    for sizes in ([30, 30, 30], [30, 31, 32], [3, 4, 3]):
+        decoding.choose(info_of(), table_of(sizes), wish, means)
+    assert asked == [(ChunkWork(Kind("deflate", 40, stored), 100), False) for stored in (32, 4)]
+
+
+def test_reads_tell_what_they_took(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rates, "_DECODED", 0)  # these chunks are decoded as soon as they come
+    kit.hdf5(tmp_path / "x.h5", kit.smooth((256, 80)))  # whole chunks: parts of a few are decoded to be kept
+    for side in ("cores", "device"):
+        with opened(tmp_path / "x.h5") as file, kit.preferred(file, side):
+            known = file._file._mover.rates._known
+            file["x"].read()
+            if side == "device":
+                assert not known, "the first one loads code"
+                file["x"].read()
+            (((known_side, kind), found),) = known.items()
+            assert (known_side, kind.codec, kind.chunk_bytes, list(found)) == (side, "deflate", 4096, [5])
+            before = found[5].correction
+            assert before > 0
+            file["x"].read(decode="gpu")
+            file["x"].read(decode="host")
+            assert found[5].correction == before, "these were no choice"
 
 
 def test_the_choice_is_made_chunk_by_chunk() -> None:
-    auto, host, gpu = (decoding.Wish(decode, 100) for decode in decoding.CHOICES)
+    auto, host, gpu = (decoding.Wish(decode, 100, kit.Prefers("device")) for decode in decoding.CHOICES)
 
     class Picky(HostStreams):
         """Takes no large chunks."""
@@ -269,23 +303,23 @@ def test_the_choice_is_made_chunk_by_chunk() -> None:
             return f"{codec} of {chunk_bytes} bytes is too much" if chunk_bytes > 40 else ""
 
     table = table_of([50, 0, 60], [False, False, True])
-    found = decoding.choose(info_of(), table, auto, Picky())
+    found = decoding.choose(info_of(), table, auto, decoding.Means(Picky(), ""))
     assert found.on_device is not None
     assert found.on_device.tolist() == [True, False, False]
     assert "2 of 3 chunks" in found.note
-    assert decoding.choose(info_of(), table, host, Picky()) == decoding.ON_HOST
-    assert "absent" in decoding.choose(info_of(), table, auto, "it is absent").note
+    assert decoding.choose(info_of(), table, host, decoding.Means(Picky(), "")) == decoding.ON_HOST
+    assert "absent" in decoding.choose(info_of(), table, auto, decoding.Means("it is absent", "")).note
     for changes, why in (
         ({"chunk_shape": (11,)}, "44 bytes is too much"),
         ({"edge_cut": True}, "different sizes"),
         ({"recipe": Recipe("zstd", shuffle_bytes=7)}, "elements of 7"),
         ({"recipe": "nobody knows"}, "nobody knows"),
     ):
-        found = decoding.choose(info_of(**changes), table, auto, Picky())
+        found = decoding.choose(info_of(**changes), table, auto, decoding.Means(Picky(), ""))
         assert found.on_device is None
         assert why in found.note
         with pytest.raises(penstock.Error, match=why):
-            decoding.choose(info_of(**changes), table, gpu, Picky())
+            decoding.choose(info_of(**changes), table, gpu, decoding.Means(Picky(), ""))
 
 
 # -- framing, batches

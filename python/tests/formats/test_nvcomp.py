@@ -12,8 +12,9 @@ import pytest
 import penstock
 from penstock import _core
 from penstock._shared import shared_context
-from penstock.formats.reading import nvcomp, plan
-from penstock.formats.reading.nvcomp_library import library
+from penstock.formats.reading import plan
+from penstock.formats.reading.decoders import nvcomp
+from penstock.formats.reading.decoders.nvcomp_library import library
 
 pytestmark = [
     pytest.mark.skipif(_core.cuda_devices()[0] == 0, reason=f"no GPU: {_core.cuda_devices()[1]}"),
@@ -79,12 +80,19 @@ def test_chunks_that_skipped_filters_go_to_the_host(tmp_path: Path) -> None:
     kit.check_masks(opened, tmp_path / "x.h5")
 
 
-def test_auto_is_the_gpu_and_evidence_names_nvcomp(tmp_path: Path) -> None:
+def test_evidence_names_nvcomp_where_auto_takes_it(tmp_path: Path) -> None:
     kit.hdf5(tmp_path / "x.h5", kit.smooth())
-    with opened(tmp_path / "x.h5") as file:
+    with opened(tmp_path / "x.h5") as file, kit.preferred(file, "device"):
         assert np.array_equal(file["x"][...].to_numpy(), kit.smooth())
         (name,) = file.evidence()["formats"]["decoders"]
         assert name.startswith("gpu by nvCOMP ")
+
+
+def test_auto_leaves_a_few_chunks_to_the_cores(tmp_path: Path) -> None:
+    kit.hdf5(tmp_path / "x.h5", kit.smooth((256, 4096)), chunks=(64, 4096))
+    with opened(tmp_path / "x.h5") as file:
+        assert np.array_equal(file["x"][...].to_numpy(), kit.smooth((256, 4096)))
+        assert list(file.evidence()["formats"]["decoders"]) == ["host by libdeflate"]
 
 
 # Last, and each kind of damage by itself: what nvCOMP does with a damaged stream is its own affair.

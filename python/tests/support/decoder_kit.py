@@ -9,7 +9,8 @@ from __future__ import annotations
 import gzip
 import itertools
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,36 @@ import pytest
 
 import penstock
 from penstock import Context, _core
-from penstock.formats.reading.decoding import STREAM_ALIGNMENT, DeviceDecoder, Streams
+from penstock.formats.reading.decoders.decoding import STREAM_ALIGNMENT, DeviceDecoder, Streams
+from penstock.formats.reading.decoders.rates import ChunkWork, DecodeRates, Side, Verdict
 
 Open = Callable[..., penstock.DataFile]
 SELECTIONS = (..., np.s_[3:170:5, ::-2], np.s_[64], np.s_[-1, 3], np.s_[0:0], np.s_[130:200, 0:7])
 FAULTS = ("garbage", "short", "long", "empty", "cut", "other", "checksum")
+
+
+class Prefers(DecodeRates):
+    """Says who decodes, whatever it takes."""
+
+    def __init__(self, side: Side) -> None:
+        super().__init__(cores=1)
+        self._side = side
+
+    def choose(self, work: ChunkWork, by_cores: bool) -> Verdict:
+        return Verdict(self._side, f"a test prefers the {self._side}")
+
+
+@contextmanager
+def preferred(file: penstock.DataFile, side: Side) -> Iterator[None]:
+    """By all files of its context, until the block ends."""
+    kept = file._file._mover.context._kept
+    before = kept.pop(DecodeRates, None)
+    kept[DecodeRates] = Prefers(side)
+    try:
+        yield
+    finally:
+        del kept[DecodeRates]
+        kept.update({} if before is None else {DecodeRates: before})
 
 
 def smooth(shape: tuple[int, ...] = (203, 70), kind: str = "<f4") -> np.ndarray:
@@ -192,7 +218,7 @@ def write_with_mask(path: Path) -> None:
 
 def check_masks(open: Open, path: Path) -> None:
     write_with_mask(path)
-    with open(path, decode="auto") as file:
+    with open(path, decode="auto") as file, preferred(file, "device"):
         assert np.array_equal(file["x"][...].to_numpy(), smooth())
         counts, notes = file.evidence()["formats"], file.evidence()["notes"]
         assert counts["host_decoded_bytes"] == 64 * 16 * 4

@@ -11,7 +11,7 @@ import zlib
 
 import numpy as np
 
-from penstock.formats.reading.decoding import STREAM_ALIGNMENT, Decoded, Streams
+from penstock.formats.reading.decoders.decoding import STREAM_ALIGNMENT, Decoded, Streams
 
 
 class HostStreams:

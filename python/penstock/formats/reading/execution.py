@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from penstock import _core
-from penstock._api import Outcome, leave
+from penstock._api import Outcome
 from penstock._error import Error
 from penstock._files.open_files import Full, Lease, Use
 from penstock.formats import pending
@@ -29,6 +29,7 @@ from penstock.formats.packing.encode import encode
 from penstock.formats.pending import HostWork, Steps
 from penstock.formats.reading import cores
 from penstock.formats.reading.aside import Aside
+from penstock.formats.reading.decoders.rates import Kind, Spent
 from penstock.formats.reading.kept import file_stamp
 from penstock.formats.reading.mover import Mover, uploaded
 from penstock.formats.reading.pieces import Packed
@@ -50,6 +51,7 @@ class Job:
     options: dict[str, Any] = field(default_factory=dict)
     stream: int | None = None  # work queued there comes first
     finished: Callable[[Outcome], None] | None = None
+    kinds: set[Kind | None] = field(default_factory=set)  # of its encoded chunks; None: one side alone can decode them
 
 
 @dataclass
@@ -81,6 +83,7 @@ class Execution:
         self._cancelled = False
         self._stop = _core.Stop()
         self._read_here = _core.SmallTally()  # by the threads that decode
+        self._spent = Spent()
         self._deadline = float("inf")  # of time.monotonic
 
     @property
@@ -114,7 +117,7 @@ class Execution:
             self._synchronize()
             yield from self._move()
         finally:
-            _leave_through_interrupts([transfer for slot in self._under_way for transfer in slot.transfers])
+            pending.leave_through_interrupts([transfer for slot in self._under_way for transfer in slot.transfers])
             self._under_way.clear()
 
     def _synchronize(self) -> None:
@@ -148,6 +151,8 @@ class Execution:
         yield from self._encode_all()
         while self._under_way:
             yield from self._finish(self._under_way[0])
+        if len(self._job.kinds) == 1:
+            self._spent.teach(self._mover.rates, *self._job.kinds)
 
     def _place_kept(self) -> None:
         """Chunks that an earlier read decoded, which the plan then has no more."""
@@ -181,9 +186,11 @@ class Execution:
                 yield HostWork(part.selected_bytes)
                 self._check_stopped()
                 how = (memory, cores.Limits(self._stop, self._left_s()), self._read_here)
-                found = cores.read(self._mover, (name, lease.files[0]), part, how)
+                with self._spent.timed("cores", part.count):
+                    found = cores.read(self._mover, (name, lease.files[0]), part, how)
                 self._count_read(part, found)
                 if found.left:
+                    self._spent = Spent()  # storage is waited for
                     rest = np.zeros(packed.count, bool)
                     rest[start : start + part.count] = np.isin(part.offset, found.rest.offset)
                     rest[start + part.count :] = True
@@ -310,6 +317,7 @@ class Execution:
             outcome.or_throw()
             self._check_bytes(outcome, table)
             self._outcomes.append(outcome)
+            self._spent.moved(outcome.seconds)
         self._mover.files.settle()
         if slot.batch.on_cores:
             yield HostWork(sum(packed.selected_bytes for packed, _ in slot.batch.unpacks))
@@ -353,7 +361,8 @@ class Execution:
         if slot.batch.unpacks and slot.scratch is not None:
             self._check_stopped()
             where = (self._plan.files, slot.batch.unpacks, slot.scratch)
-            bytes = unpack(self._mover, *where, lambda number: self._job.targets[number].memory)
+            with self._spent.timed("device", sum(packed.count for packed, _ in slot.batch.unpacks)):
+                bytes = unpack(self._mover, *where, lambda number: self._job.targets[number].memory)
             self._counts.decoded_on_device(bytes, self._mover.device_decoder())
 
     def _decode_on_cores(self, slot: _Slot) -> None:
@@ -405,12 +414,3 @@ def _deadline_after(timeout_s: Any) -> float:
     if not timeout_s >= 0:
         raise ValueError(f"timeout_s is {timeout_s}; it must be 0 seconds or more, or None for no limit")
     return time.monotonic() + timeout_s
-
-
-def _leave_through_interrupts(transfers: list[_core.Transfer]) -> None:
-    while True:
-        try:
-            leave(transfers)
-            return
-        except KeyboardInterrupt:
-            continue

@@ -5,6 +5,7 @@ What must stay true: scratch that is kept between batches is bounded (what two b
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
@@ -15,8 +16,10 @@ from penstock._api import Context
 from penstock._error import Error
 from penstock._files.open_files import OpenFiles
 from penstock.formats.model import DatasetInfo, Filter, HostDecoder
-from penstock.formats.reading import nvcomp, plan
-from penstock.formats.reading.decoding import DeviceDecoder
+from penstock.formats.reading import plan
+from penstock.formats.reading.decoders import nvcomp
+from penstock.formats.reading.decoders.decoding import DeviceDecoder
+from penstock.formats.reading.decoders.rates import DecodeRates
 from penstock.formats.reading.kept import KeptChunks
 
 _SCRATCH_UNIT = 1 << 20
@@ -50,6 +53,12 @@ class Mover:
     def __post_init__(self) -> None:
         self.device, self.emulated = self.context._place
         self.files = OpenFiles(self.raw)
+
+    @property
+    def rates(self) -> DecodeRates:
+        """All files of the context share them."""
+        kept: dict[type, DecodeRates] = self.context._kept
+        return kept.get(DecodeRates) or kept.setdefault(DecodeRates, DecodeRates(len(os.sched_getaffinity(0))))
 
     @property
     def raw(self) -> _core.Context:

@@ -39,7 +39,7 @@ from penstock._error import Error
 from penstock.formats.model import Box, ChunkTable, DatasetInfo, Extent
 from penstock.formats.packing.encoding import Encoding
 from penstock.formats.reading import picked, pieces
-from penstock.formats.reading.decoding import ON_HOST, Choice
+from penstock.formats.reading.decoders.decoding import ON_HOST, Choice
 from penstock.formats.reading.pieces import DIRECT_BYTES, GAP_BYTES, PIECE_BYTES, Packed, Part, Pieces, Wanted
 
 DECODE_BYTES = 64 << 20  # decoded on the host at a time, unless the format wants less

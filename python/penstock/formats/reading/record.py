@@ -19,7 +19,7 @@ from penstock._told import Evidence, evidence_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from penstock.formats.reading.decoding import DeviceDecoder
+    from penstock.formats.reading.decoders.decoding import DeviceDecoder
     from penstock.formats.reading.plan import Batch
 
 _FOLDED = 64  # outcomes that are kept before they are summed

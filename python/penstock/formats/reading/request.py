@@ -20,7 +20,7 @@ from penstock.formats.divided.shares import taken
 from penstock.formats.faults import no_memory
 from penstock.formats.model import ChunkTable, Container, DatasetInfo, Extent
 from penstock.formats.reading import picked
-from penstock.formats.reading.decoding import ON_HOST, Choice, Wish, choose, with_cores
+from penstock.formats.reading.decoders.decoding import ON_HOST, Choice, Means, Wish, choose, with_cores
 from penstock.formats.reading.execution import Job
 from penstock.formats.reading.mover import Mover
 from penstock.formats.reading.pieces import Wanted
@@ -101,7 +101,7 @@ def read_job(
     """The job that reads all of the requests, and what its caller gets of each when it is done; memory for those
     without `out` is allocated here."""
     parts = [parts_of(container, one) for one in requests]
-    wish = Wish(decode, sum(int(part.table.encoded.sum()) for found in parts for part in found))
+    wish = Wish(decode, sum(int(part.table.encoded.sum()) for found in parts for part in found), mover.rates)
     gaps = [
         f"{part.info.name}: reads as fill values in part: {cause}"
         for found in parts
@@ -130,7 +130,8 @@ def read_job(
         one = requests[number]
         _add_parts(plan, wanted_at(one, target, len(targets)), stored[number])
         targets.append(target)
-    return Job(plan, targets, stream=ordered_after(stream, len(fresh) < len(requests))), results
+    kinds = {choice.kind for found in stored for part, choice in found if part.table.encoded.any()}
+    return Job(plan, targets, stream=ordered_after(stream, len(fresh) < len(requests)), kinds=kinds), results
 
 
 def ordered_after(stream: int | None, foreign: bool) -> int | None:
@@ -143,8 +144,9 @@ def _choice(mover: Mover, info: DatasetInfo, table: ChunkTable, wish: Wish) -> C
     if not table.encoded.any():
         return ON_HOST
     on_host = wish.decode == "auto" and mover.emulated and mover.decoder is None
-    choice = ON_HOST if on_host else choose(info, table, wish, mover.device_decoder())
-    return with_cores(info, table, choice, mover.pipeline(info))
+    pipeline = mover.pipeline(info)
+    choice = ON_HOST if on_host else choose(info, table, wish, Means(mover.device_decoder(), pipeline))
+    return with_cores(info, table, choice, pipeline)
 
 
 def _add(plan: BatchPlan, one: Request, stored: Sequence[tuple[Portion, Choice]], place: int) -> None:

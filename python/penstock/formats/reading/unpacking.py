@@ -17,7 +17,7 @@ import numpy as np
 from penstock import _core
 from penstock._error import Error
 from penstock.formats.model import Recipe
-from penstock.formats.reading.decoding import STREAM_ALIGNMENT, DeviceDecoder, Streams
+from penstock.formats.reading.decoders.decoding import STREAM_ALIGNMENT, DeviceDecoder, Streams
 from penstock.formats.reading.mover import Mover
 from penstock.formats.reading.pieces import Packed
 

@@ -6,6 +6,7 @@ is an Error that says why; under "auto" on a GPU the evidence says why the host 
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -13,9 +14,9 @@ import numpy as np
 from penstock import _core
 from penstock._error import Error
 from penstock.formats.model import ChunkTable, DatasetInfo, Recipe
+from penstock.formats.reading.decoders.rates import ChunkWork, DecodeRates, Kind, Verdict, kind_of
 
 CHOICES = ("auto", "host", "gpu")
-AUTO_CHUNKS = 16  # of a call; fewer are sooner decoded on the host: a GPU takes long for one, and as long for many
 STREAM_ALIGNMENT = 64  # bytes; where streams and decoded chunks begin in memory of the device
 
 
@@ -57,9 +58,17 @@ class Choice(NamedTuple):
     note: str = ""
     on_cores: np.ndarray | None = None
     pipeline: _core.Pipeline | None = None
+    kind: Kind | None = None  # of the chunks, where either could decode them
 
 
 ON_HOST = Choice()
+
+
+class Means(NamedTuple):
+    """What can decode the chunks of a dataset; or why there is none."""
+
+    device: DeviceDecoder | str
+    cores: _core.Pipeline | str
 
 
 def check_choice(decode: str) -> str:
@@ -68,31 +77,45 @@ def check_choice(decode: str) -> str:
     return decode
 
 
-class Wish(NamedTuple):
-    """What a call asks for, and how many encoded chunks of all its datasets it reads."""
+@dataclass
+class Wish:
+    """What a call asks for, how many encoded chunks of all its datasets it reads, and what is known of such reads."""
 
     decode: str
     chunks: int
+    rates: DecodeRates
+    _verdicts: dict[Kind, Verdict] = field(default_factory=dict)
+
+    def verdict(self, kind: Kind, by_cores: bool) -> Verdict:
+        """One for all chunks of the call that are alike."""
+        if kind not in self._verdicts:
+            self._verdicts[kind] = self.rates.choose(ChunkWork(kind, self.chunks), by_cores)
+        return self._verdicts[kind]
 
 
-def choose(info: DatasetInfo, table: ChunkTable | None, wish: Wish, decoder: DeviceDecoder | str) -> Choice:
-    """`decoder`: or why there is none."""
+def choose(info: DatasetInfo, table: ChunkTable | None, wish: Wish, means: Means) -> Choice:
+    """Chunks that are not on the device are the host's."""
     decode = wish.decode
     encoded = np.asarray(table.encoded, bool) if table is not None else np.zeros(0, bool)
     if table is None or decode == "host" or not encoded.any():
         return ON_HOST
-    why = _refusal(info, decoder)
+    why = _refusal(info, means.device)
     if why:
         if decode == "gpu":
             raise _refused(info.name, why)
         return Choice(note=f"{info.name}: decoded on the host: {why}")
     other = encoded & (np.asarray(table.bytes) == 0)
     other |= False if table.host_only is None else encoded & table.host_only
-    if decode == "auto" and wish.chunks < AUTO_CHUNKS:
-        why = f"fewer than {AUTO_CHUNKS} chunks are sooner decoded there"
-        return Choice(note=f"{info.name}: decoded on the host: {why}")
+    kind, note = None, ""
+    if decode == "auto" and not other.all():
+        assert isinstance(info.recipe, Recipe)  # else it is refused
+        kind = kind_of(info.recipe.codec, info.chunk_bytes, np.asarray(table.bytes)[encoded & ~other])
+        verdict = wish.verdict(kind, not isinstance(means.cores, str))
+        note = f"{info.name}: decoded on the {'GPU' if verdict.side == 'device' else 'host'}: {verdict.why}"
+        if verdict.side == "cores":
+            return Choice(note=note, kind=kind)
     if not other.any():
-        return Choice(encoded)
+        return Choice(encoded, note, kind=kind)
     why = f"{int(other.sum())} of {int(encoded.sum())} chunks did not go through all of the filters"
     if decode == "gpu":
         raise _refused(info.name, why)

@@ -13,8 +13,8 @@ import numpy as np
 
 from penstock import _core
 from penstock._error import Error
-from penstock.formats.reading.decoding import Decoded, Streams
-from penstock.formats.reading.nvcomp_library import CODECS, Library, library
+from penstock.formats.reading.decoders.decoding import Decoded, Streams
+from penstock.formats.reading.decoders.nvcomp_library import CODECS, Library, library
 
 _LARGEST_CHUNK = (1 << 31) - 1  # zstd's; the others reach further
 _TEMP_ALIGNMENT = 256

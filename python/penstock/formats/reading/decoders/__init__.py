@@ -1,0 +1,1 @@
+"""What decodes chunks: the choice of it, what it takes, and nvCOMP."""
