@@ -3,6 +3,7 @@ device: what is computed on the host has to come to the device, and the other wa
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -58,6 +59,38 @@ def test_rows_come_in_any_order(tmp_path: Path, ending: str, filters: str | None
         keep = chance.random(500) < 0.3
         assert np.array_equal(data[keep].to_numpy(), rows[keep])
         assert np.array_equal(data[3:100, [7, 2, 29], 1].to_numpy(), rows[3:100, [7, 2, 29], 1])
+
+
+@pytest.mark.parametrize("ending", ["h5", "npy"])
+def test_rows_go_to_memory_of_others_as_fast_as_to_new_memory(tmp_path: Path, ending: str) -> None:
+    rows = sample((500, 30, 3), "f4")
+    path, name = stored_at(tmp_path, ending, None, rows)
+    numbers = np.random.default_rng(3).integers(0, 500, 200)
+    with ps.open(path, device=DEVICE) as file:
+        out = on_device(np.zeros((200, 30, 3), "f4"))
+        assert file[name].read(numbers, out=out) is out
+        assert np.array_equal(out.get() if GPU else out, rows[numbers])
+        assert "on the calling thread" in file.evidence()["plan"], "by small reads, not by a transfer"
+        other = on_device(np.zeros((200, 30, 3), "f8"))
+        with pytest.raises(TypeError, match="float64"):
+            file[name].read(numbers, out=other)
+
+
+@pytest.mark.skipif(not GPU, reason="needs a GPU: work is queued on it")
+@pytest.mark.parametrize("own_stream", [False, True])
+def test_rows_wait_for_work_that_is_queued_on_their_memory(tmp_path: Path, own_stream: bool) -> None:
+    cupy = pytest.importorskip("cupy")
+    rows = sample((4000, 1000), "f4")
+    path, name = stored_at(tmp_path, "h5", None, rows)
+    numbers = np.random.default_rng(3).integers(0, 4000, 3000)
+    with ps.open(path, device=DEVICE) as file, cupy.cuda.Stream(non_blocking=True) if own_stream else nullcontext():
+        out = cupy.zeros((3000, 1000), "f4")
+        file[name].read(numbers, out=out)
+        for _ in range(10):
+            for _ in range(300):
+                out += 1
+            file[name].read(numbers, out=out)
+            assert np.array_equal(out.get(), rows[numbers])
 
 
 @pytest.mark.parametrize(("ending", "filters"), COMPRESSED)

@@ -61,6 +61,8 @@ OpenFile::OpenFile(os::System& system, const std::string& name, const OpenOption
         open_existing(options);
     }
     handle_.buffered_fd = new_ ? new_->fd() : buffered_.get();
+    const bool is_here = facts_.cached_by == os::CachedBy::page_cache || memory_backed();
+    readers_.emplace(system_, handle_.buffered_fd, is_here && !new_);
     os::DirectFile direct = os::open_direct(system_, handle_.buffered_fd, facts_);
     // Without it all transfers of the file would go through the page cache, for no reason of the file's.
     if (os::is_out_of_descriptors(direct.refusal)) fail("open", direct.refusal);
@@ -246,6 +248,7 @@ void OpenFile::close() {
         }
         quiet_.wait(lock, [this] { return transfers_ == 0; });
         closed_ = true;
+        readers_->close();
         throw_late_error();
     }
     settle();

@@ -11,12 +11,14 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "context/files/extent.hpp"
 #include "context/files/process_mark.hpp"
+#include "context/files/read_descriptors.hpp"
 #include "os/fd.hpp"
 #include "os/file/direct.hpp"
 #include "os/file/file_stat.hpp"
@@ -36,6 +38,7 @@ class OpenFile {
     OpenFile& operator=(const OpenFile&) = delete;
 
     const FileHandle& handle() const noexcept { return handle_; }
+    ReadDescriptors& readers() noexcept { return *readers_; }  // for reads that threads make by themselves
     os::FileStat facts() const { return os::file_stat(handle_.buffered_fd, handle_.name); }
     const os::DirectFacts& direct() const noexcept { return direct_; }
     os::CachedBy cached_by() const noexcept { return facts_.cached_by; }
@@ -94,6 +97,7 @@ class OpenFile {
     FileHandle handle_;
     os::FileStat facts_;
     os::DirectFacts direct_;
+    std::optional<ReadDescriptors> readers_;  // there is one
 
     ProcessMark process_;
     std::mutex closing_;  // one close() at a time; taken before mutex_

@@ -199,5 +199,38 @@ TEST(RowRuns, leave_long_and_scattered_rows_to_others) {
     EXPECT_TRUE(find_rows(layout, {row, numbers}, {.run_bytes = 4, .runs_of_a_row = 16}, found));
 }
 
+TEST(RowRuns, many_numbers_of_a_large_dataset_come_in_order) {
+    std::mt19937_64 random(5);
+    for (const std::int64_t extent : {std::int64_t{3}, std::int64_t{2000}, std::int64_t{60'000}, std::int64_t{1} << 40}) {
+        Stored stored;
+        stored.item_bytes = 1;
+        stored.shape = stored.chunk_shape = {extent};
+        stored.cells = {0};
+        stored.offsets = {0};
+        const Layout layout(std::move(stored));
+        std::uniform_int_distribution<std::int64_t> any(0, extent - 1);
+        std::vector<std::int64_t> numbers(3000);
+        for (std::int64_t& number : numbers) number = any(random);
+        WantedRows rows;
+        rows.box.count[0] = 1;
+        rows.numbers = numbers;
+        RowRuns found;
+        ASSERT_TRUE(find_rows(layout, rows, {.run_bytes = 1, .runs_of_a_row = 1}, found));
+        EXPECT_EQ(found.runs.size() + found.copies.size(), numbers.size());
+        std::int64_t last = -1;
+        for (const FileRun& run : found.runs) {
+            const auto number = static_cast<std::int64_t>(run.file_offset);
+            EXPECT_GT(number, last);
+            last = number;
+            const auto first = std::find(numbers.begin(), numbers.end(), number);
+            ASSERT_EQ(run.memory_offset, static_cast<std::uint64_t>(first - numbers.begin())) << "the first one is read";
+        }
+        for (const RowCopy& copy : found.copies) {
+            ASSERT_EQ(numbers[copy.from], numbers[copy.to]);
+            ASSERT_LT(copy.from, copy.to);
+        }
+    }
+}
+
 }  // namespace
 }  // namespace penstock::data

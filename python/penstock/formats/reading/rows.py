@@ -21,7 +21,7 @@ from penstock._arrays.selection import Box, Selection
 from penstock._files.open_files import Lease
 from penstock.formats.model import Container, DatasetInfo, Watch
 from penstock.formats.reading.mover import Mover
-from penstock.formats.reading.request import Request, checked_out
+from penstock.formats.reading.request import Request, checked_out, ordered_after
 from penstock.formats.reading.small import described, may_be_native, plain_chunks
 
 MOST_CHUNKS = 4096  # that are looked for before a GPU gets its first rows, for which a plan asks for few of them
@@ -78,13 +78,13 @@ def read_rows(mover: Mover, known: KnownRows, wanted: Request) -> Any:
 
 
 def _buffer_of(mover: Mover, wanted: Request) -> Any:
-    """Exactly of the selection's bytes: new, or of `out`. None: `out` has no such memory, or a GPU may still work on
-    it: a transfer waits for that."""
+    """Exactly of the selection's bytes: new, or of `out`, on which a GPU works no more. None: `out` has no such
+    memory."""
     if wanted.out is None:
         return _core.allocate(mover.raw, wanted.bytes, "device", "none")
-    if not mover.emulated:
-        return None
     target = checked_out(wanted, None, mover.device)
+    for stream in {target.stream, ordered_after(None, foreign=True)} - {None}:
+        _core.synchronize_stream(mover.raw, stream)
     if isinstance(target.memory, _core.Buffer):
         return target.memory.slice(target.base, target.nbytes)
     return target.memory if target.base == 0 else None

@@ -73,8 +73,7 @@ bool inside(const Memory& memory, const Extent& extent) {
     return extent.bytes <= memory.view().bytes - before;
 }
 
-bool pread_all(const Submission& submission, const Extent& extent) {
-    const int fd = extent.file->handle().buffered_fd;
+bool pread_all(const Submission& submission, const Extent& extent, int fd) {
     const ssize_t got = submission.context.system.pread(fd, extent.memory, extent.bytes, extent.offset_bytes);
     return got == static_cast<ssize_t>(extent.bytes);
 }
@@ -85,19 +84,18 @@ bool moved(const Submission& submission, const Extent& extent) {
         auto* memory = static_cast<std::byte*>(extent.memory);
         return submission.context.engine.read_small(fd, extent.offset_bytes, {memory, extent.bytes});
     }
-    return pread_all(submission, extent);
+    return pread_all(submission, extent, extent.file->handle().buffered_fd);
 }
 
 // Whether all came without a wait for storage. Where the file system does not say whether a read would wait, the page
 // cache is asked before.
-bool moved_from_cache(const Submission& submission, const Extent& extent) {
+bool moved_from_cache(const Submission& submission, const Extent& extent, int fd) {
     const OpenFile& file = *extent.file;
-    if (file.memory_backed()) return pread_all(submission, extent);
-    const int fd = file.handle().buffered_fd;
+    if (file.memory_backed()) return pread_all(submission, extent, fd);
     const ssize_t got = submission.context.system.pread_cached(fd, extent.memory, extent.bytes, extent.offset_bytes);
     if (got >= 0 || errno != EOPNOTSUPP) return std::cmp_equal(got, extent.bytes);
     if (file.cached_by() != os::CachedBy::page_cache) return false;
-    return os::cached_fraction(fd, extent.offset_bytes, extent.bytes) == 1.0 && pread_all(submission, extent);
+    return os::cached_fraction(fd, extent.offset_bytes, extent.bytes) == 1.0 && pread_all(submission, extent, fd);
 }
 
 }  // namespace
@@ -168,13 +166,29 @@ const SmallRead* sample_of(const Submission& submission, const Extent& extent, F
     return &made.samples.back();
 }
 
-bool moved_many(const Submission& submission, const OpenFile& file, std::span<const Range> ranges) {
+bool moved_many(const Submission& submission, const FileHandle& file, std::span<const Range> ranges) {
     std::vector<engine::RequestRange> all;
     all.reserve(ranges.size());
     for (const Range& range : ranges) {
-        all.push_back({&file.handle(), range.offset_bytes, static_cast<std::byte*>(range.memory), range.bytes});
+        all.push_back({&file, range.offset_bytes, static_cast<std::byte*>(range.memory), range.bytes});
     }
     return submission.context.engine.read_many(all);
+}
+
+// Ranges of `extent`, which the host gets by one call.
+struct ByDescriptor {
+    int fd;
+    std::span<const Range> ranges;
+    bool cached_only;
+};
+
+bool moved_by(const Submission& submission, const Extent& extent, const ByDescriptor& how) {
+    if (submission.to_host()) {
+        return how.cached_only ? moved_from_cache(submission, extent, how.fd) : pread_all(submission, extent, how.fd);
+    }
+    FileHandle handle = extent.file->handle();
+    handle.buffered_fd = how.fd;
+    return moved_many(submission, handle, how.ranges);
 }
 
 // Whether each of the ranges is a small read of the file of `extent`, which becomes all of them. `made` gets their
@@ -224,6 +238,7 @@ std::optional<SmallReads> small_reads(const Submission& submission, const std::s
     if (ours && !inside(*ours, extent)) return std::nullopt;
     const FirstTouch touch = ours ? ours->first_touch() : FirstTouch::none;
     const UnderWay under_way(context, *file);
+    const ReadDescriptors::Lent descriptor(file->readers());
     SmallReads made;
     const long waits = context.system.waits_of_thread();
     for (std::span<const Range> left = ranges; !left.empty();) {
@@ -231,10 +246,7 @@ std::optional<SmallReads> small_reads(const Submission& submission, const std::s
         extent.memory = memory.data;
         extent.bytes = memory.bytes;
         if (!planned(submission, some, made, {&extent, touch})) return std::nullopt;
-        const bool all = !to_host      ? moved_many(submission, *file, some)
-                         : cached_only ? moved_from_cache(submission, extent)
-                                       : moved(submission, extent);
-        if (!all) return std::nullopt;
+        if (!moved_by(submission, extent, {descriptor.fd(), some, cached_only})) return std::nullopt;
         made.bytes += extent.bytes;
         made.operations += to_host ? 1 : some.size();
         left = left.subspan(some.size());
