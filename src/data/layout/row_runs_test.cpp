@@ -201,7 +201,7 @@ TEST(RowRuns, leave_long_and_scattered_rows_to_others) {
 
 TEST(RowRuns, many_numbers_of_a_large_dataset_come_in_order) {
     std::mt19937_64 random(5);
-    for (const std::int64_t extent : {std::int64_t{3}, std::int64_t{2000}, std::int64_t{60'000}, std::int64_t{1} << 40}) {
+    for (const std::int64_t extent : {3L, 2000L, 60'000L, 1L << 40}) {
         Stored stored;
         stored.item_bytes = 1;
         stored.shape = stored.chunk_shape = {extent};
@@ -223,7 +223,7 @@ TEST(RowRuns, many_numbers_of_a_large_dataset_come_in_order) {
             EXPECT_GT(number, last);
             last = number;
             const auto first = std::find(numbers.begin(), numbers.end(), number);
-            ASSERT_EQ(run.memory_offset, static_cast<std::uint64_t>(first - numbers.begin())) << "the first one is read";
+            ASSERT_EQ(static_cast<std::ptrdiff_t>(run.memory_offset), first - numbers.begin()) << "the first is read";
         }
         for (const RowCopy& copy : found.copies) {
             ASSERT_EQ(numbers[copy.from], numbers[copy.to]);
