@@ -53,9 +53,13 @@ def machine_id(machine: dict[str, Any]) -> str:
 def differing(first: dict[str, Any], second: dict[str, Any]) -> list[str]:
     """What two fingerprints do not have in common, as texts."""
     names = sorted(first.keys() | second.keys())
-    return [
-        f"{name}: {first.get(name)} and {second.get(name)}" for name in names if first.get(name) != second.get(name)
-    ]
+    pairs = [(name, lasting(first.get(name)), lasting(second.get(name))) for name in names]
+    return [f"{name}: {one} and {other}" for name, one, other in pairs if one != other]
+
+
+def lasting(fact: Any) -> Any:
+    """Without what cuFile's driver could do at that moment: it changes while programs open and leave it."""
+    return {name: one for name, one in fact.items() if name != "state"} if isinstance(fact, dict) else fact
 
 
 def link(bus: str, folder: Path = PCI) -> dict[str, Any] | str:

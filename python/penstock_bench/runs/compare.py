@@ -11,6 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.calibration.machine import lasting
 from penstock_bench.engine import intervals
 from penstock_bench.runs.suites import sample_fields
 
@@ -80,7 +81,7 @@ def differences(first: Rows, second: Rows) -> list[str]:
     pairs = [("file_bytes", left["file_bytes"], right["file_bytes"])]
     pairs += [(name, left["machine"].get(name), right["machine"].get(name)) for name in _MACHINE]
     pairs += [
-        (name, _lasting(left["machine"][name]), _lasting(right["machine"][name]))
+        (name, lasting(left["machine"][name]), lasting(right["machine"][name]))
         for name in _LATER
         if name in left["machine"] and name in right["machine"]
     ]
@@ -89,11 +90,6 @@ def differences(first: Rows, second: Rows) -> list[str]:
         for name in _DEVICE
     ]
     return [f"{name}: {one} and {other}" for name, one, other in pairs if one != other]
-
-
-def _lasting(fact: Any) -> Any:
-    """Without what cuFile's driver could do at that moment: it changes while programs open and leave it."""
-    return {name: one for name, one in fact.items() if name != "state"} if isinstance(fact, dict) else fact
 
 
 def _groups(rows: Rows) -> dict[Key, Rows]:
