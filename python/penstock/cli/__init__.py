@@ -36,6 +36,7 @@ SIGNALS = {
 
 LOOK_S = 0.5  # between two looks whether a signal waits for a main thread that does not return from the kernel
 PATIENCE_S = 5.0  # for a system call that is under way, and for the cleaning up, before a signal ends all
+HURRY_S = 1.0  # for a call that is under way, where the signal came twice: CUDA is in one for tenths of a second
 LOST = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF)  # without a file's name: of stdout
 
 
@@ -93,18 +94,20 @@ class _Signals:
     def _watch(self, coming: int) -> None:
         """Cleaning up is not to be cut short by an impatient second Ctrl-C; nor is it waited for for ever."""
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # sigpending() then tells what no handler has taken
-        began, last, waiting = None, 0, set[int]()
+        began, last, waiting, unheard_s = None, 0, set[int](), PATIENCE_S
         while True:
             if not select.select([coming], [], [], LOOK_S)[0]:
                 waiting = _take_over(waiting)
-                if began is not None and not self.number and time.monotonic() - began > PATIENCE_S:
+                if began is not None and not self.number and time.monotonic() - began > unheard_s:
                     _leave(last, None)
                 continue
             number = os.read(coming, 1)[0]
             if number not in SIGNALS:
                 continue
-            if began is not None and (not self.number or time.monotonic() - began > PATIENCE_S):
-                _leave(number, None)
+            if began is not None:
+                unheard_s = HURRY_S
+                if time.monotonic() - began > (PATIENCE_S if self.number else unheard_s):
+                    _leave(number, None)
             began, last = began or time.monotonic(), number
 
 

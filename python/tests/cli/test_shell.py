@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -86,6 +87,42 @@ def test_few_files_and_little_memory(sample: Path) -> None:
         ran = in_shell(f'ulimit {limit}; "$@" read sample.bin --digest', sample.parent)
         if ran.code != 0:
             assert_one_line_error(ran)
+
+
+IN_A_CALL = """
+import hashlib, pathlib, sys, time
+import penstock.cli.app
+from penstock import cli
+from penstock.calibration.workspace import Scratch
+
+def rounds_of(seconds):
+    began = time.perf_counter()
+    hashlib.pbkdf2_hmac("sha256", b"a", b"b", 10_000)
+    return int(10_000 * seconds / (time.perf_counter() - began))
+
+def command(**_):
+    with Scratch(pathlib.Path(sys.argv[1])):
+        rounds = rounds_of(0.25)
+        print("begins", flush=True)
+        hashlib.pbkdf2_hmac("sha256", b"a", b"b", rounds)  # no signal ends it, and none is heard in it
+        time.sleep(60)
+
+penstock.cli.app.main_command = lambda: command
+sys.exit(cli.main(["x"]))
+"""
+
+
+def test_an_impatient_users_signals_wait_for_a_call_that_is_under_way(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", IN_A_CALL, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begins\n"
+        for _ in range(4):
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.01)
+        _, err = process.communicate(timeout=30)
+    assert (process.returncode, err.strip()) == (130, "penstock: interrupted")
+    assert list(tmp_path.iterdir()) == [], "it cleaned up"
 
 
 STRUCK = """
