@@ -235,19 +235,15 @@ def test_a_run_that_was_killed_is_continued(small: Path, tmp_path: Path) -> None
 
 def test_a_run_is_continued_whatever_the_driver_of_cufile_could_do_meanwhile(small: Path, tmp_path: Path) -> None:
     out = tmp_path / "rows.jsonl"
-    session.run(request(small, tmp_path, out=out), no_step)
-    first, *rest = [json.loads(line) for line in out.read_text().splitlines()]
-    state, library = first["machine"]["cufile"]["state"], first["machine"]["cufile"]["library"]
-    for change, refused in (({"state": f"not {state}"}, False), ({"library": f"not {library}"}, True)):
-        machine = first["machine"] | {"cufile": first["machine"]["cufile"] | change}
-        out.write_text("".join(json.dumps(row) + "\n" for row in [first | {"machine": machine}, *rest]))
+    first, *rest = session.run(request(small, tmp_path, out=out), no_step)
+    for name, refused in (("state", False), ("library", True)):
+        machine = first["machine"] | {"cufile": first["machine"]["cufile"] | {name: "another"}}
+        saved(out, [first | {"machine": machine}, *rest])
         with pytest.raises(penstock.Error, match="cufile") if refused else nullcontext():
             session.run(request(small, tmp_path, out=out, resume=True), no_step)
 
 
-def test_a_run_that_is_whole_is_not_measured_again(
-    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_whole_run_is_not_measured_again(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "rows.jsonl"
     whole = session.run(request(small, tmp_path, out=out), no_step)
     monkeypatch.setattr(grid, "run_trial", lambda *_: pytest.fail("measured again"))
