@@ -13,16 +13,20 @@ import argparse
 import json
 import os
 import shutil
+import statistics
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import penstock
 from penstock import _core
 
 LIBRARY = Path(str(_core.__file__)).parent / "lib" / "libpenstock_preload.so"
 SOURCES = Path(__file__).resolve().parents[3] / "tests" / "preload"
 FIRST_GB, LATER_GB, NEXT_KERNEL = 25.0, 35.0, 1.1  # promised of reads, from the page cache
+OF_ENGINE = 0.9  # promised of writes, of the engine's own rate
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,23 @@ def run(program: Path, words: tuple[object, ...], file: Path, preloaded: bool) -
     return rounds, json.loads(report.read_text()) if report.exists() else {}
 
 
-def judged(how: str, rounds: list[Round], mib: int) -> list[str]:
+def engine_writes(file: Path, mib: int) -> float:
+    """GB/s of the engine's own writes from memory of the GPU into a file that is empty, the median of five."""
+    found = []
+    with penstock.Context(device="cuda:0") as context:
+        memory = context.allocate(mib << 20)
+        context.fill(memory, 7)
+        for _ in range(5):
+            file.write_bytes(b"")
+            with context.open(file, write=True) as opened:
+                began = time.perf_counter()
+                opened.write(memory, 0)
+                found.append((mib << 20) / (time.perf_counter() - began) / 1e9)
+    file.unlink()
+    return statistics.median(found)
+
+
+def judged(how: str, rounds: list[Round], mib: int, engine_gb_per_s: float) -> list[str]:
     """What is broken of what is promised."""
     broken = []
     if not rounds or any(one.bytes != mib << 20 or one.wrong for one in rounds):
@@ -74,6 +94,11 @@ def judged(how: str, rounds: list[Round], mib: int) -> list[str]:
         worst = max(one.next_ms / max(one.again_ms, 0.05) for one in rounds[1:])
         if worst > NEXT_KERNEL and max(one.next_ms for one in rounds[1:]) > 1.0:
             broken.append(f"the next kernel took {worst:.2f} of a resident one, promised {NEXT_KERNEL}")
+    if how in ("write", "fwrite"):
+        wanted = OF_ENGINE * engine_gb_per_s
+        median = statistics.median(one.gb_per_s for one in rounds[1:])
+        if median < wanted:
+            broken.append(f"writes {median:.1f} GB/s, promised {OF_ENGINE} of the engine's {engine_gb_per_s:.1f}")
     return broken
 
 
@@ -95,6 +120,8 @@ def main() -> int:
     cases = [(built(given.folder, "gpu_real.c", "-ldl"), ("write", "read", "fwrite", "fread"))]
     if shutil.which("gfortran"):
         cases.append((built(given.folder, "gpu_fortran.f90", "-ldl"), ("stream", "sequential")))
+    engine = engine_writes(file.with_name("engine"), given.mib)
+    print(f"writes of the engine from device memory: {engine:.1f} GB/s")
     for program, ways in cases:
         for how in ways:
             for memory in ("managed", "device"):
@@ -104,7 +131,7 @@ def main() -> int:
                 ours, report = run(program, words, file, preloaded=True)
                 print(f"{program.name} {how} {memory}: library:  {told(ours, report)}")
                 print(f"  {json.dumps(report.get('files', []))}")
-                broken = judged(how, ours, given.mib)
+                broken = judged(how, ours, given.mib, engine)
                 failed += bool(broken)
                 print(f"  {'BROKEN: ' + '; '.join(broken) if broken else 'as promised'}", flush=True)
     return 1 if failed else 0
