@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -51,7 +52,8 @@ SOURCES = {  # examples that a page says to have
     "install-and-link": ("snapshot.c", "snapshot.f90"),
     "simulation": ("history/history.c", "history/history.f90", "particles/particles.f90"),
 }
-NEEDS = re.compile(r"# needs ([a-z0-9]+)\n")  # how a block of Python begins that needs a package which may be absent
+# How a block of Python begins that needs a package which may be absent, and perhaps another driver of HDF5.
+NEEDS = re.compile(r"# needs ([a-z0-9]+)(, and the variables of penstock vfd-path)?\n")
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LIMIT_S = 180
 
@@ -71,9 +73,9 @@ def run_path() -> str:
     return os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
 
-def run(command: list[str], place: Path) -> str:
+def run(command: list[str], place: Path, **more: str) -> str:
     """What it wrote beside its output."""
-    environment = os.environ | {"PATH": run_path(), "PENSTOCK_PROGRESS": "0"}
+    environment = os.environ | {"PATH": run_path(), "PENSTOCK_PROGRESS": "0"} | more
     done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, timeout=LIMIT_S)
     assert done.returncode == 0, f"{command[-1]}\n{done.stdout}{done.stderr}"
     return done.stderr
@@ -85,7 +87,7 @@ def run_block(language: str, code: str, place: Path) -> None:
         run(["bash", "-euc", "\n".join(lines)], place)
     elif language == "python":
         if can_import(code):
-            said = run([sys.executable, "-X", "dev", "-W", "error", "-c", code], place)
+            said = run([sys.executable, "-X", "dev", "-W", "error", "-c", code], place, **driver_of(code))
             # With -X dev asyncio tells what took 0.1 s, which on a busy machine is anything.
             told = [line for line in said.splitlines() if not line.startswith("Executing <")]
             assert not told, f"{code}\n{said}"
@@ -118,6 +120,16 @@ def compare_report(code: str, place: Path) -> None:
 def can_import(code: str) -> bool:
     needed = NEEDS.match(code)
     return needed is None or importlib.util.find_spec(needed.group(1)) is not None
+
+
+def driver_of(code: str) -> dict[str, str]:
+    """Variables of the environment that the block says it needs."""
+    needed = NEEDS.match(code)
+    if needed is None or not needed.group(2):
+        return {}
+    environment = os.environ | {"PATH": run_path()}
+    told = subprocess.run(["penstock", "vfd-path"], env=environment, capture_output=True, text=True, check=True).stdout
+    return dict(line.removeprefix("export ").split("=", 1) for line in shlex.split(told) if "=" in line)
 
 
 def run_c(code: str, place: Path) -> None:
@@ -180,6 +192,8 @@ def test_a_block_that_fails_is_noticed(tmp_path: Path) -> None:
         run_block("python", "raise SystemExit(3)", tmp_path)
     with pytest.raises(AssertionError):
         run_block("python", "# needs numpy\nraise SystemExit(3)", tmp_path)
+    needs = "# needs numpy, and the variables of penstock vfd-path\n"
+    run_block("python", f"{needs}import os\nassert os.environ['HDF5_DRIVER'] == 'penstock'", tmp_path)
     with pytest.raises(AssertionError):
         run_block("python", "import penstock\nfile = penstock.create('x.npy', device='host')", tmp_path)
 
