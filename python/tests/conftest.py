@@ -40,6 +40,7 @@ LONG = {
     *("hmatrix/test_solves", "hmatrix/test_thin", "native/test_each_write", "netcdf/test_fuzz", "suites/test_hacapk"),
     "zarr/test_fuzz",
 }
+SLOW = {line for line in (TESTS / "slow.txt").read_text().splitlines() if line and not line.startswith("#")}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -48,8 +49,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if isinstance(item, pytest.Function) and item.get_closest_marker("sampled"):
             products.setdefault((item.path, item.originalname), []).append(item)
         blocks_of_a_page = item.name.startswith("test_blocks_run_as_written") and "[README.md]" not in item.name
-        if f"{item.path.parent.name}/{item.path.stem}" in LONG or blocks_of_a_page:
+        module = f"{item.path.parent.name}/{item.path.stem}"
+        if module in LONG or blocks_of_a_page:
             item.add_marker(pytest.mark.long)
+        if {module, f"{module}::{item.name.partition('[')[0]}"} & SLOW:
+            item.add_marker(pytest.mark.slow)
     for cases in products.values():
         for case in beyond_the_sample(cases):
             case.add_marker(pytest.mark.exhaustive)

@@ -28,16 +28,30 @@ def without(code: str, *arguments: str | Path) -> subprocess.CompletedProcess[st
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
+# What a module may need beyond the package. Where it is not there, the module is left out, and the test says so.
+OTHERS = {"torch", "xarray", "zarr"}
+IMPORTED = """
+from importlib import import_module, util
+for name in {names}:
+    try:
+        import_module(name)
+    except ModuleNotFoundError as absent:
+        package = (absent.name or "").partition(".")[0]
+        if package not in {others} or util.find_spec(package):
+            raise
+        print(name, "needs", package)
+print("penstock_bench" in sys.modules)
+"""
+
+
 def test_every_module_of_the_product_can_be_imported() -> None:
     top = Path(penstock.__file__).parent
     names = sorted(".".join(("penstock", *path.relative_to(top).with_suffix("").parts)) for path in top.rglob("*.py"))
-    optional = {"penstock.torch": "torch", "penstock.xarray": "xarray", "penstock.xarray.lazy": "xarray"}
-    left = [name for name in names if not name.endswith("__main__")]
-    code = "import importlib.util as u\n" + "\n".join(
-        f"if u.find_spec({optional[name]!r}): import {name}" if name in optional else f"import {name}" for name in left
-    )
-    done = without(code + "\nprint('penstock_bench' in sys.modules)")
-    assert (done.stdout, done.returncode) == ("False\n", 0), done.stderr
+    done = without(IMPORTED.format(names=[name for name in names if not name.endswith("__main__")], others=OTHERS))
+    *left_out, imported_measurements = done.stdout.splitlines() or [""]
+    assert (imported_measurements, done.returncode) == ("False", 0), done.stderr
+    if left_out:
+        pytest.skip(f"all others are imported; left out: {', '.join(left_out)}")
 
 
 COMMAND = "from penstock.cli import main; sys.exit(main(sys.argv[1:]))"

@@ -4,6 +4,7 @@ time for is skipped in words."""
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from itertools import product
@@ -32,10 +33,12 @@ def test_each_value_has_a_case(pytestconfig: pytest.Config, shape: tuple[int, ..
 
 def test_make_runs_each_class() -> None:
     text = (ROOT / "Makefile").read_text()
-    classes = ["'not long and not exhaustive'", "'long and not exhaustive'", "exhaustive"]
-    assert all(text.count(f"-m {one} ") == 1 for one in classes)
-    recipe = text.partition("test-all: test\n")[2].partition("\n")[0]
-    assert "$(MAKE) test-long" in recipe and "$(MAKE) test-exhaustive" in recipe
+    quick = "'not long and not exhaustive$(if $(SLOW),, and not slow)'"
+    assert all(text.count(f"-m {one} ") == 1 for one in (quick, "'long and not exhaustive'", "exhaustive"))
+    recipe = text.partition("test-all:\n")[2].partition("\n")[0]
+    assert all(f"$(MAKE) {target} " in recipe for target in ("test SLOW=yes", "test-long", "test-exhaustive"))
+    ci = ROOT / ".ci" / "run"
+    assert not ci.exists() or re.search(r"^ +make test PRESET=fuzz SLOW=yes$", ci.read_text(), re.MULTILINE)
 
 
 @pytest.mark.parametrize(("seconds", "outcome"), [("0", "1 skipped"), ("600", "1 passed")])

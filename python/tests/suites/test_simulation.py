@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,9 @@ def test_every_way_is_measured_or_missing_with_its_cause(rows: Rows) -> None:
 def test_promises_tables_and_the_figure(rows: Rows) -> None:
     kind = suites.SUITES["simulation"]
     checks = kind.judge(rows) if kind.judge else []
-    assert len(checks) >= 8 and all(one.passed is None for one in checks), "they are promised for a GPU"
+    # Without netCDF-C nothing is there to be three times as fast as.
+    promised = 8 if find_spec("netCDF4") else 6
+    assert len(checks) >= promised and all(one.passed is None for one in checks), "they are promised for a GPU"
     tables = kind.table(rows, "simulation")
     assert len(tables) == 3
     assert sum(table.row_count for table in tables) == len({r["name"] for r in rows if r["kind"] == "simulation"})

@@ -69,7 +69,7 @@ def without_signals(monkeypatch: pytest.MonkeyPatch) -> None:
 def assert_one_line_error(ran: Ran, *words: str) -> None:
     """Not 0, nothing on stdout, one line on stderr without a traceback, holding all words."""
     assert ran.code not in (0, None), ran.out
-    assert ran.err.startswith("penstock: ")
+    assert ran.err.startswith("penstock: "), f"exit code {ran.code}, stdout {ran.out!r}, stderr {ran.err!r}"
     assert ran.err.count("\n") == 1, ran.err
     assert "Traceback" not in ran.err
     assert "internal error" not in ran.err, ran.err

@@ -1,0 +1,57 @@
+"""What `make test` leaves out by name (slow.txt) is there, and something quick of each folder is left."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+LINES = [line for line in (TESTS / "slow.txt").read_text().splitlines() if not line.startswith("#")]
+
+
+@cache
+def functions(module: str) -> set[str]:
+    tree = ast.parse((TESTS / f"{module}.py").read_text())
+    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")}
+
+
+def long(config: pytest.Config) -> set[str]:
+    conftest: Any = config.pluginmanager.get_plugin(str(TESTS / "conftest.py"))
+    return conftest.LONG
+
+
+def test_each_line_names_what_is_there_and_is_not_long(pytestconfig: pytest.Config) -> None:
+    assert sorted(set(LINES)) == LINES
+    for line in LINES:
+        module, _, function = line.partition("::")
+        assert function in {"", *functions(module)}, line
+        assert module not in long(pytestconfig), f"{line}: its module is long"
+        assert not function or module not in LINES, f"{line}: all of its module is slow"
+    assert all(functions(module) for module in long(pytestconfig))
+
+
+def test_each_folder_keeps_a_quick_test(pytestconfig: pytest.Config) -> None:
+    modules = {f"{path.parent.name}/{path.stem}" for path in TESTS.glob("*/test_*.py")}
+    quick = modules - long(pytestconfig) - {*LINES}
+    kept = {module.split("/")[0] for module in quick if {f"{module}::{name}" for name in functions(module)} - {*LINES}}
+    assert kept == {module.split("/")[0] for module in modules}
+
+
+def test_what_is_listed_is_marked_and_nothing_else(pytestconfig: pytest.Config) -> None:
+    conftest: Any = pytestconfig.pluginmanager.get_plugin(str(TESTS / "conftest.py"))
+    whole, named = "evidence/test_evidence_fs", "api/test_include::test_a_kernel_compiles"
+    assert {whole, named} <= {*LINES}
+    marked = {}
+    for place in (f"{whole}::test_any", named, f"{named}[of a case]", f"{named}_not", "evidence/test_medium::test_any"):
+        module, _, name = place.partition("::")
+        marks = marked[place] = list[str]()
+        item = SimpleNamespace(
+            path=TESTS / f"{module}.py", name=name, add_marker=lambda mark, to=marks: to.append(mark.name)
+        )
+        conftest.pytest_collection_modifyitems([item])
+    assert [*marked.values()] == [["slow"], ["slow"], ["slow"], [], []]
