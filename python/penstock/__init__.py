@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from penstock.formats.model import Extent
     from penstock.formats.pending import Pending
     from penstock.formats.reference import Reference
+    from penstock.history.exchange import Exchange
     from penstock.history.history import History, HistoryFacts, history_split
     from penstock.restart.restart import Restart, RestartFacts
     from penstock.snapshot.snapshot import Snapshot, SnapshotFacts, cell_order
@@ -71,6 +72,7 @@ __all__ = [
     "Dataset",
     "Error",
     "Evidence",
+    "Exchange",
     "Extent",
     "File",
     "FileOptions",
@@ -136,6 +138,7 @@ _HOMES = {
     "formats.model": ("Extent",),
     "formats.pending": ("Pending",),
     "formats.reference": ("Reference",),
+    "history.exchange": ("Exchange",),
     "history.history": ("History", "HistoryFacts", "history_split"),
     "restart.restart": ("Restart", "RestartFacts"),
     "snapshot.snapshot": ("Snapshot", "SnapshotFacts", "cell_order"),

@@ -4,8 +4,8 @@ include(CMakePackageConfigHelpers)
 set(PENSTOCK_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/penstock)
 
 install(FILES ${PROJECT_SOURCE_DIR}/include/penstock.h ${PROJECT_SOURCE_DIR}/include/penstock_history.h
-  ${PROJECT_SOURCE_DIR}/include/penstock_mpi.h ${PROJECT_SOURCE_DIR}/include/penstock_restart.h
-  ${PROJECT_SOURCE_DIR}/include/penstock_snapshot.h
+  ${PROJECT_SOURCE_DIR}/include/penstock_mpi.h ${PROJECT_SOURCE_DIR}/include/penstock_mpi_exchange.h
+  ${PROJECT_SOURCE_DIR}/include/penstock_restart.h ${PROJECT_SOURCE_DIR}/include/penstock_snapshot.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/penstock DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   COMPONENT development FILES_MATCHING PATTERN "*.hpp")

@@ -33,6 +33,9 @@ class ThreadComm:
         self._meeting.barrier.wait()
         return told
 
+    def alltoall(self, sendobj: Any) -> list[Any]:
+        return [sent[self.rank] for sent in self.allgather(sendobj)]
+
     def bcast(self, obj: Any, root: int = 0) -> Any:
         return self.allgather(obj)[root]
 
