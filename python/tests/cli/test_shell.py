@@ -85,7 +85,7 @@ def test_a_terminal_without_these_letters(sample: Path) -> None:
 def test_few_files_and_little_memory(sample: Path) -> None:
     for limit in ("-n 5", "-v 100000"):
         ran = in_shell(f'ulimit {limit}; "$@" read sample.bin --digest', sample.parent)
-        if ran.code != 0:
+        if ran.code != 0 and "memory for thread-local data" not in ran.err:  # the loader's words, before any of ours
             assert_one_line_error(ran)
 
 

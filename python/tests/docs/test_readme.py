@@ -6,7 +6,6 @@ import importlib.util
 import json
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -128,8 +127,10 @@ def driver_of(code: str) -> dict[str, str]:
     if needed is None or not needed.group(2):
         return {}
     environment = os.environ | {"PATH": run_path()}
-    told = subprocess.run(["penstock", "vfd-path"], env=environment, capture_output=True, text=True, check=True).stdout
-    return dict(line.removeprefix("export ").split("=", 1) for line in shlex.split(told) if "=" in line)
+    command = ["bash", "-euc", 'eval "$(penstock vfd-path)"; env -0']
+    told = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+    all_of_them = dict(line.split("=", 1) for line in told.split("\0") if "=" in line)
+    return {name: value for name, value in all_of_them.items() if name.startswith("HDF5_")}
 
 
 def run_c(code: str, place: Path) -> None:
