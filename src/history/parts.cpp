@@ -47,9 +47,9 @@ Divisors divisors_near(std::uint64_t all, std::uint64_t number) {
                 what + ": boxes of all processes begin and end at multiples of " + std::to_string(block[axis]) +
                     " along " + formats::shown(box.names[axis]) + ", so the " + std::to_string(box.count[axis]) +
                     " of this process would be more than " + std::to_string(kMostBlocks) + " files",
-                "give each process " + length + " along it, and the last one what is left, as history_split says, and " +
-                    "exchange what each has for that (penstock_mpi_exchange.h, penstock.Exchange); or " +
-                    "use a format that takes any boxes, netcdf4 or raw, and no compression; or give each process a " +
+                "give each process " + length + " along it, and the last one what is left, as history_split says; or " +
+                    "exchange what each has for that, by penstock_mpi_exchange.h or penstock.Exchange; or use a " +
+                    "format that takes any boxes, netcdf4 or raw, and no compression; or give each process a " +
                     "store of its own, as history.pe000000.zarr, which open as one");
 }
 

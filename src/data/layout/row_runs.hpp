@@ -6,6 +6,7 @@
 // memory that the host does not reach, runs are in the order of that memory, and nothing is copied.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -30,6 +31,7 @@ struct RowRuns {
 struct WantedRows {
     ElementBox box;
     std::span<const std::int64_t> numbers;
+    std::span<const std::size_t> places{};  // of numbers, as places_in_order() gives them; none: all
 };
 
 struct RowLimits {
@@ -37,6 +39,10 @@ struct RowLimits {
     std::size_t runs_of_a_row = 0;  // more are worth a table
     bool as_in_memory = false;      // for memory that the host does not reach
 };
+
+// Places of the numbers, in the order in which rows are to be read.
+// Requires: no number is negative.
+std::vector<std::size_t> places_in_order(std::span<const std::int64_t> numbers, bool as_in_memory);
 
 // False: a chunk is not stored, or the limits do not allow it.
 // Requires: the rows lie in the dataset, which has a dimension, and are not empty.

@@ -187,6 +187,55 @@ bool read_on_cores(const ReadRanges& read, std::span<const FileRun> runs, const 
     return true;
 }
 
+constexpr std::size_t kRunsOfRow = 8;  // of one row; more are worth a queue
+
+// Finds rows, and reads them.
+class RowReads {
+  public:
+    RowReads(const ReadRanges& read, const Layout& layout, const RunsInto& into)
+        : read_(read), layout_(layout), memory_(into.memory),
+          limits_{kSmallReadBytes, kRunsOfRow, fills_in_order(into.memory)} {}
+
+    bool read(const WantedRows& rows, RunsRead& done, unsigned threads) {
+        found_.runs.clear();
+        found_.copies.clear();
+        if (!find_rows(layout_, rows, limits_, found_)) return false;
+        if (!read_runs(read_, found_.runs, {memory_, done, threads})) return false;
+        auto* const data = static_cast<std::byte*>(memory_.data);
+        for (const RowCopy& copy : found_.copies) std::memcpy(data + copy.to, data + copy.from, copy.bytes);
+        return true;
+    }
+
+    const RowLimits& limits() const noexcept { return limits_; }
+
+  private:
+    const ReadRanges& read_;
+    const Layout& layout_;
+    const MemoryView memory_;
+    const RowLimits limits_;
+    RowRuns found_;
+};
+
+// As PartReader, of parts of the places.
+class PartOfRows final : public ItemWorker {
+  public:
+    PartOfRows(const RowReads& reads, const WantedRows& rows, std::size_t each, std::span<RunsRead> done)
+        : reads_(reads), rows_(rows), each_(each), done_(done) {}
+
+    std::string take(std::size_t item) override {
+        const std::size_t first = item * each_;
+        WantedRows some = rows_;
+        some.places = rows_.places.subspan(first, std::min(each_, rows_.places.size() - first));
+        return reads_.read(some, done_[item], 1) ? std::string() : "a transfer has to read it";
+    }
+
+  private:
+    RowReads reads_;
+    const WantedRows& rows_;
+    const std::size_t each_;    // places of an item
+    std::span<RunsRead> done_;  // each is of one item, so of one thread
+};
+
 }  // namespace
 
 void add_reads(const RunsRead& part, RunsRead& sum) {
@@ -218,6 +267,25 @@ bool read_runs(const ReadRanges& read, std::span<const FileRun> runs, const Runs
     into.done.requested_bytes = into.memory.bytes;
     if (work_of(runs) > kAloneMost) return read_on_cores(read, runs, into);
     return RunReads(read, into.memory).read(runs, into.done);
+}
+
+bool read_rows(const ReadRanges& read, const Layout& layout, const WantedRows& rows, const RunsInto& into) {
+    const Clock::time_point began = Clock::now();
+    const std::uint64_t work_of_row = into.memory.bytes / rows.numbers.size() + kRunCost;
+    RowReads reads(read, layout, into);
+    if (rows.numbers.size() * work_of_row <= kAloneMost) return reads.read(rows, into.done, into.threads);
+    const std::vector<std::size_t> places = places_in_order(rows.numbers, reads.limits().as_in_memory);
+    WantedRows ordered = rows;
+    ordered.places = places;
+    const std::size_t each = std::max<std::size_t>(1, kPart / work_of_row);
+    std::vector<RunsRead> done((places.size() + each - 1) / each);
+    const auto make = [&] { return std::make_unique<PartOfRows>(reads, ordered, each, done); };
+    const CoreResult result = on_cores({done.size(), kPart, kWorkOfThread}, make, {.threads = into.threads});
+    if (result.done != done.size()) return false;
+    for (const RunsRead& part : done) add_reads(part, into.done);
+    into.done.requested_bytes = into.memory.bytes;
+    into.done.seconds = seconds_since(began);
+    return true;
 }
 
 }  // namespace penstock::data

@@ -15,6 +15,7 @@
 #include <span>
 
 #include "data/layout/layout.hpp"
+#include "data/layout/row_runs.hpp"
 #include "penstock/context.hpp"
 
 namespace penstock::data {
@@ -50,5 +51,10 @@ bool read_runs(const File& file, std::span<const FileRun> runs, const RunsInto& 
 // The same by a function that reads as File::try_small_reads; several threads may call it.
 using ReadRanges = std::function<std::optional<SmallReads>(const MemoryView&, std::span<const Range>)>;
 bool read_runs(const ReadRanges& read, std::span<const FileRun> runs, const RunsInto& into);
+
+// Rows into memory of exactly their bytes, one after the other. Each thread finds the runs of those that it reads. A
+// row that is named again is copied, or read again.
+// Requires: as find_rows. False: a transfer has to read them. Throws as File::try_small_reads.
+bool read_rows(const ReadRanges& read, const Layout& layout, const WantedRows& rows, const RunsInto& into);
 
 }  // namespace penstock::data

@@ -117,6 +117,59 @@ TEST_F(RunReadsTest, nothing_counts_where_one_thread_cannot_read) {
     }
 }
 
+// All rows of a dataset of one dimension, whose elements are rows here.
+class RowReadsTest : public RunReadsTest {
+  protected:
+    static Layout all_rows() {
+        Stored stored;
+        stored.item_bytes = kRow;
+        stored.shape = stored.chunk_shape = {static_cast<std::int64_t>(kRows)};
+        stored.cells = {0};
+        stored.offsets = {0};
+        return Layout(std::move(stored));
+    }
+    std::string told_of_rows(const std::vector<std::int64_t>& numbers, unsigned threads, MemoryKind kind) {
+        const Buffer memory = context_.allocate(numbers.size() * kRow, kind);
+        std::memset(memory.data(), 0xee, memory.bytes());
+        WantedRows rows;
+        rows.box.count[0] = 1;
+        rows.numbers = numbers;
+        RunsRead done;
+        const ReadRanges read = [&](const MemoryView& into, std::span<const Range> ranges) {
+            return file_.try_small_reads(into, ranges);
+        };
+        if (!read_rows(read, layout_, rows, {memory.view(), done, threads})) return "no";
+        for (std::size_t at = 0; at < numbers.size(); ++at) {
+            const auto* const here = static_cast<const std::byte*>(memory.data()) + at * kRow;
+            const auto* const wanted = &bytes_[static_cast<std::size_t>(numbers[at]) * kRow];
+            if (std::memcmp(here, wanted, kRow) != 0) return "wrong bytes";
+        }
+        EXPECT_EQ(done.requested_bytes, memory.bytes());
+        return std::to_string(done.operations) + " " + std::to_string(done.bytes);
+    }
+    const Layout layout_ = all_rows();
+};
+
+TEST_F(RowReadsTest, bytes_and_counts_do_not_depend_on_the_number_of_threads) {
+    std::vector<std::int64_t> numbers;  // in no order, some of them named again, near each other and far apart
+    for (std::int64_t at = 0; at < 5000; ++at) numbers.push_back(at % 7 == 0 ? 11 : at * 4219 % 6000);
+    for (const MemoryKind kind : {MemoryKind::system, MemoryKind::device}) {
+        const std::string one = told_of_rows(numbers, 1, kind);
+        EXPECT_NE(one, "no");
+        EXPECT_NE(one, "wrong bytes");
+        for (const unsigned threads : {2u, 5u, 0u}) EXPECT_EQ(told_of_rows(numbers, threads, kind), one) << threads;
+        EXPECT_NE(told_of_rows({5, 3, 5, 4, 5999, 0}, 1, kind), "wrong bytes") << "by the caller alone";
+    }
+}
+
+TEST_F(RowReadsTest, of_a_disk_are_left_to_a_queue) {
+    std::vector<std::int64_t> numbers;  // each of them alone
+    for (std::int64_t at = 0; at < 2000; ++at) numbers.push_back(at * 1201 % 2000 * 3);
+    EXPECT_NE(told_of_rows(numbers, 3, MemoryKind::system), "no");
+    disk_.waits = true;
+    for (const unsigned threads : {1u, 3u}) EXPECT_EQ(told_of_rows(numbers, threads, MemoryKind::system), "no");
+}
+
 TEST_F(RunReadsTest, of_a_disk_are_left_to_a_queue) {
     const std::vector<FileRun> all = runs();
     disk_.waits = true;

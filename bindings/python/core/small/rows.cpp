@@ -7,7 +7,6 @@
 namespace penstock::python {
 namespace {
 
-constexpr std::size_t kMostRuns = 8;  // of one row; more are worth a queue
 class Exported {
   public:
     explicit Exported(nb::handle object)
@@ -94,15 +93,10 @@ std::optional<std::uint64_t> bytes_of_rows(const data::Layout& layout, const dat
 
 bool read_rows(const File& file, const data::Layout& layout, const data::WantedRows& rows,
                const data::RunsInto& into) {
-    data::RowRuns found;
-    const data::RowLimits limits{kSmallReadBytes, kMostRuns, data::fills_in_order(into.memory)};
-    if (!data::find_rows(layout, rows, limits, found)) return false;
-    if (!data::read_runs(file, found.runs, into)) return false;
-    for (const data::RowCopy& copy : found.copies) {
-        auto* const data = static_cast<std::byte*>(into.memory.data);
-        std::memcpy(data + copy.to, data + copy.from, copy.bytes);
-    }
-    return true;
+    const data::ReadRanges read = [&](const MemoryView& memory, std::span<const Range> ranges) {
+        return file.try_small_reads(memory, ranges);
+    };
+    return data::read_rows(read, layout, rows, into);
 }
 
 }  // namespace penstock::python
