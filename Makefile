@@ -45,12 +45,15 @@ PACKAGE := $(shell find python/penstock python/penstock_bench bindings apps src 
 
 # What `make report` measures with: the package, or as long as none was built, a part of it. The part has no
 # applications, which take a quarter of the compilation, and CUDA only where there is a GPU, or ARCHITECTURES is given. A
-# later `make build` compiles the rest, and nothing again.
+# later `make build` compiles the rest, and nothing again. What is tested has the applications: without a GPU no test runs
+# a kernel, and compiling them takes more than three minutes of a core.
 FOR_GPU := $(if $(or $(wildcard /dev/nvidia[0-9]* /dev/dxg),$(filter-out file undefined,$(origin ARCHITECTURES))),yes)
-ENOUGH  := $(if $(wildcard $(STAMPS)/package),$(STAMPS)/package,$(STAMPS)/part$(if $(FOR_GPU),-with-cuda))
+TESTED  := $(STAMPS)/$(if $(or $(FOR_GPU),$(wildcard $(STAMPS)/package)),package,part-with-apps)
+ENOUGH  := $(or $(wildcard $(STAMPS)/package $(TESTED)),$(STAMPS)/part$(if $(FOR_GPU),-with-cuda))
 # Minutes of a core that the package takes to compile anew, and that this part of it takes.
 ALL     := 10
 PART    := $(if $(FOR_GPU),7,5)
+NO_CUDA := 7
 MINUTES  = $$(( ($1 + $(JOBS) - 1) / $(JOBS) ))
 comma   := ,
 FIRST   := $(if $(wildcard $(STAMPS)/package $(STAMPS)/part*),,yes)
@@ -79,7 +82,7 @@ plan: # told before anything is begun
 
 # All parts run, whichever fail. What tests of Python compile to is kept while those of C++ are built, else each worker would
 # compile all: 21 s of a core, 9 s where it is there.
-test: $(STAMPS)/package $(STAMPS)/test-tools
+test: $(TESTED) $(STAMPS)/test-tools
 	$(WITH) cmake $(if $(PRESET),--preset $(PRESET),-S . -B $(TREE) -DPENSTOCK_TESTS=ON) -DPENSTOCK_PCH=$(PCH) \
 	  -DPENSTOCK_GROUPS=$(GROUPS)
 	@echo 'compiling the tests' >&2
@@ -88,7 +91,8 @@ test: $(STAMPS)/package $(STAMPS)/test-tools
 	$(if $(SCRATCH),mkdir -p "$(SCRATCH)")
 	rm -rf $(RESULTS)
 	@code=0; \
-	$(WITH) $(ON_DISK) GTEST_OUTPUT="xml:$(CURDIR)/$(RESULTS)/" ctest --test-dir $(TREE) --output-on-failure \
+	$(if $(SLOW),,GTEST_FILTER="$${GTEST_FILTER--$$(sed '/^#/d' tests/slow.txt | paste -sd:)}" \
+	  )$(WITH) $(ON_DISK) GTEST_OUTPUT="xml:$(CURDIR)/$(RESULTS)/" ctest --test-dir $(TREE) --output-on-failure \
 	  -j $(JOBS) || code=1; \
 	$(BIN)/ruff check python || code=1; \
 	$(ON_DISK) $(BIN)/python -m $(PYTEST) -m 'not long and not exhaustive$(if $(SLOW),, and not slow)' \
@@ -100,10 +104,10 @@ test: $(STAMPS)/package $(STAMPS)/test-tools
 # cases of products that are no sample.
 test-all:
 	@code=0; $(MAKE) test SLOW=yes || code=1; $(MAKE) test-long || code=1; $(MAKE) test-exhaustive || code=1; exit $$code
-test-exhaustive: $(STAMPS)/package $(STAMPS)/test-tools
+test-exhaustive: $(TESTED) $(STAMPS)/test-tools
 	$(if $(SCRATCH),mkdir -p "$(SCRATCH)")
 	$(ON_DISK) $(BIN)/python -m $(PYTEST) -m exhaustive python/tests
-test-long: $(STAMPS)/package $(STAMPS)/test-tools
+test-long: $(TESTED) $(STAMPS)/test-tools
 	$(if $(SCRATCH),mkdir -p "$(SCRATCH)")
 	rm -rf $(RESULTS)-long
 	$(ON_DISK) $(BIN)/python -m $(PYTEST) -m 'long and not exhaustive' --junitxml=$(RESULTS)-long/pytest.xml python/tests
@@ -114,7 +118,7 @@ test-long: $(STAMPS)/package $(STAMPS)/test-tools
 LONG := PENSTOCK_POWER_CUTS=$${PENSTOCK_POWER_CUTS:-1000} PENSTOCK_SIGNALS=$${PENSTOCK_SIGNALS:-1000} \
         PENSTOCK_FAULT_STEPS=$${PENSTOCK_FAULT_STEPS:-200} PENSTOCK_FUZZ_SECONDS=$${PENSTOCK_FUZZ_SECONDS:-120} \
         PENSTOCK_SOAK_SECONDS=$${PENSTOCK_SOAK_SECONDS:-120}
-soak: $(STAMPS)/package $(STAMPS)/test-tools
+soak: $(TESTED) $(STAMPS)/test-tools
 	$(if $(SCRATCH),mkdir -p "$(SCRATCH)")
 	$(LONG) $(ON_DISK) $(BIN)/python -m pytest $(SOAKED:%=python/tests/%.py)
 	$(BIN)/python tools/mutate.py
@@ -161,6 +165,8 @@ define BUILD
 endef
 $(STAMPS)/package: $(STAMPS)/venv $(PACKAGE)
 	$(call BUILD,ON,$(ALL),ON)
+$(STAMPS)/part-with-apps: $(STAMPS)/venv $(PACKAGE)
+	$(call BUILD,ON,$(NO_CUDA),OFF)
 $(STAMPS)/part: $(STAMPS)/venv $(PACKAGE)
 	$(call BUILD,OFF,$(PART),OFF)
 $(STAMPS)/part-with-cuda: $(STAMPS)/venv $(PACKAGE)

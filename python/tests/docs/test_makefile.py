@@ -126,6 +126,20 @@ def test_a_first_report_compiles_no_application_and_a_build_does(tree: Path) -> 
     assert re.search(r'^PENSTOCK_APPS = "ON"', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
 
 
+def test_what_is_tested_has_applications_and_kernels_where_there_is_a_gpu_or_one_is_named(tree: Path) -> None:
+    unbuilt(tree, 'echo "$@"')
+    (tree / "build" / "stamps" / "test-tools").touch()
+    built = tree / "build" / "package.log"
+    for named, cuda in (([], HAS_GPU), (["ARCHITECTURES=90"], True)):
+        built.unlink(missing_ok=True)
+        subprocess.run(["make", "test", *named], cwd=tree, capture_output=True, timeout=60, check=False)
+        assert f"PENSTOCK_APPS=ON -C cmake.define.PENSTOCK_CUDA={'ON' if cuda else 'OFF'}" in built.read_text()
+        built.unlink()
+        for target in ("report", "test"):  # what was tested is measured too, and is there for the next test
+            subprocess.run(["make", target, *named], cwd=tree, capture_output=True, timeout=60, check=False)
+            assert not built.exists()
+
+
 @pytest.mark.parametrize(
     ("says", "compiled_for"),
     [("9.0\\n8.0\\n9.0\\n", "80;90"), ("9.0\\n", "90"), ("NVIDIA-SMI has failed.\\n", "80"), ("", "80")],

@@ -1,14 +1,19 @@
-"""What `make test` leaves out by name (slow.txt) is there, and something quick of each folder is left."""
+"""What `make test` leaves out by name, in python/tests/slow.txt and tests/slow.txt, is there, and something quick of
+each folder is left."""
 
 from __future__ import annotations
 
 import ast
+import os
+import re
+import subprocess
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from places import ROOT
 
 TESTS = Path(__file__).parents[1]
 LINES = [line for line in (TESTS / "slow.txt").read_text().splitlines() if not line.startswith("#")]
@@ -55,3 +60,30 @@ def test_what_is_listed_is_marked_and_nothing_else(pytestconfig: pytest.Config) 
         )
         conftest.pytest_collection_modifyitems([item])
     assert [*marked.values()] == [["slow"], ["slow"], ["slow"], [], []]
+
+
+def test_each_line_names_a_test_of_cpp() -> None:
+    lines = [line for line in (ROOT / "tests" / "slow.txt").read_text().splitlines() if not line.startswith("#")]
+    assert sorted(set(lines)) == lines
+    sources = [path for top in ("apps", "bindings", "src", "tests") for path in (ROOT / top).rglob("*_test.cpp")]
+    text = "\n".join(path.read_text() for path in [*sources, *(ROOT / "tests" / "conformance").glob("*.hpp")])
+    there = {f"{suite}.{name}" for suite, name in re.findall(r"\bTEST(?:_[FP])?\(\s*(\w+),\s*(\w+)\)", text)}
+    for line in lines:
+        found = re.fullmatch(r"(\w+/)?(?P<suite>\w+)\.(?P<name>\w+)(/\w+)?", line)
+        assert found and f"{found['suite']}.{found['name']}" in there, line
+        assert not found[1] or f"INSTANTIATE_TEST_SUITE_P({found[1][:-1]}," in text, line
+
+
+def test_make_leaves_them_out_unless_told() -> None:
+    """The filter that tests of C++ get: all lines of the list, none with SLOW=yes, and what the user chose instead."""
+    recipe = (ROOT / "Makefile").read_text()
+    filtered = re.search(r"\$\(if \$\(SLOW\),,(GTEST_FILTER=.*?) \\\n", recipe)
+    assert filtered and recipe.count("GTEST_FILTER=") == 1
+    said = {}
+    for chosen in (None, "Box.*"):
+        environment = os.environ | ({} if chosen is None else {"GTEST_FILTER": chosen})
+        line = filtered[1].replace("$$", "$") + " printenv GTEST_FILTER"
+        done = subprocess.run(["sh", "-c", line], cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+        said[chosen] = done.stdout.strip()
+    lines = [line for line in (ROOT / "tests" / "slow.txt").read_text().splitlines() if not line.startswith("#")]
+    assert said == {None: f"-{':'.join(lines)}", "Box.*": "Box.*"}
