@@ -27,7 +27,7 @@ using test::write_file;
 using Lent = ReadDescriptors::Lent;
 
 // Counts what is opened anew by way of a descriptor.
-class CountedOpens : public os::System {
+class CountedReopens : public os::System {
   public:
     int open(const char* name, int flags, unsigned mode) override {
         if (std::string_view(name).starts_with("/proc/self/fd/")) {
@@ -76,7 +76,7 @@ class ReadersOfOneFile : public testing::Test {
     }
     const SoftLimit usual_{1024};
     TempDirectory directory_;
-    CountedOpens system_;
+    CountedReopens system_;
     os::UniqueFd file_;
 };
 
