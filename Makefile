@@ -84,7 +84,7 @@ plan: # told before anything is begun
 # compile all: 21 s of a core, 9 s where it is there.
 test: $(TESTED) $(STAMPS)/test-tools
 	$(WITH) cmake $(if $(PRESET),--preset $(PRESET),-S . -B $(TREE) -DPENSTOCK_TESTS=ON) -DPENSTOCK_PCH=$(PCH) \
-	  -DPENSTOCK_GROUPS=$(GROUPS)
+	  -DPENSTOCK_GROUPS=$(GROUPS) -DPENSTOCK_SLOW_TESTS=$(if $(SLOW),ON,OFF)
 	@echo 'compiling the tests' >&2
 	@$(BIN)/python -m pytest --collect-only -qq python/tests > build/collected.log 2>&1 & \
 	$(WITH) cmake --build $(TREE) -j $(JOBS) || exit 1; wait

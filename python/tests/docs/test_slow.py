@@ -87,3 +87,10 @@ def test_make_leaves_them_out_unless_told() -> None:
         said[chosen] = done.stdout.strip()
     lines = [line for line in (ROOT / "tests" / "slow.txt").read_text().splitlines() if not line.startswith("#")]
     assert said == {None: f"-{':'.join(lines)}", "Box.*": "Box.*"}
+
+
+def test_only_make_test_builds_no_slow_programs() -> None:
+    assert re.search(r"^option\(PENSTOCK_SLOW_TESTS .* ON\)$", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE)
+    assert (ROOT / "Makefile").read_text().count("-DPENSTOCK_SLOW_TESTS=$(if $(SLOW),ON,OFF)\n") == 1
+    ci = ROOT / ".ci" / "run"
+    assert not ci.exists() or "-DPENSTOCK_SLOW_TESTS=ON && some_tests" in ci.read_text()
