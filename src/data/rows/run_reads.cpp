@@ -175,6 +175,11 @@ class PartReader final : public ItemWorker {
     std::span<RunsRead> done_;  // each is of one part, so of one thread
 };
 
+void add_all(std::span<const RunsRead> parts, Clock::time_point began, RunsRead& sum) {
+    for (const RunsRead& part : parts) add_reads(part, sum);
+    sum.seconds = seconds_since(began);
+}
+
 bool read_on_cores(const ReadRanges& read, std::span<const FileRun> runs, const RunsInto& into) {
     const Clock::time_point began = Clock::now();
     const std::vector<std::span<const FileRun>> parts = parts_of(runs);
@@ -182,8 +187,7 @@ bool read_on_cores(const ReadRanges& read, std::span<const FileRun> runs, const 
     const auto make = [&] { return std::make_unique<PartReader>(read, into.memory, parts, done); };
     const CoreResult result = on_cores({parts.size(), kPart, kWorkOfThread}, make, {.threads = into.threads});
     if (result.done != parts.size()) return false;
-    for (const RunsRead& part : done) add_reads(part, into.done);
-    into.done.seconds = seconds_since(began);
+    add_all(done, began, into.done);
     return true;
 }
 
@@ -282,9 +286,8 @@ bool read_rows(const ReadRanges& read, const Layout& layout, const WantedRows& r
     const auto make = [&] { return std::make_unique<PartOfRows>(reads, ordered, each, done); };
     const CoreResult result = on_cores({done.size(), kPart, kWorkOfThread}, make, {.threads = into.threads});
     if (result.done != done.size()) return false;
-    for (const RunsRead& part : done) add_reads(part, into.done);
     into.done.requested_bytes = into.memory.bytes;
-    into.done.seconds = seconds_since(began);
+    add_all(done, began, into.done);
     return true;
 }
 
