@@ -105,8 +105,11 @@ class Exchange:
             raise ValueError(f"out is {out.dtype} {out.shape}, what comes is {array.dtype} {self._gets.shape}")
         sent = [np.ascontiguousarray(array[box.within(self._has)]) if box.size else None for box in self._sends]
         for box, part in zip(self._comes, self._comm.alltoall(sent), strict=True):
-            if part is not None:
-                out[box.within(self._gets)] = part
+            if part is None:
+                continue
+            if part.dtype != out.dtype:
+                raise ValueError(f"another rank sent {part.dtype}, the array of this one is {out.dtype}")
+            out[box.within(self._gets)] = part
         return out
 
 

@@ -90,6 +90,15 @@ def test_arrays_of_other_shapes_are_refused() -> None:
     assert on_ranks(1, work) == [None]
 
 
+def test_ranks_whose_types_differ_are_told_and_none_waits() -> None:
+    def work(comm: ThreadComm) -> None:
+        exchange = penstock.Exchange(comm, ((4 * comm.rank,), (4,)), ((4 - 4 * comm.rank,), (4,)))
+        with pytest.raises(ValueError, match=r"another rank sent float.., the array of this one is float"):
+            exchange.move(np.zeros(4, ("f4", "f8")[comm.rank]))
+
+    assert on_ranks(2, work) == [None, None]
+
+
 def test_a_compressed_store_of_ranks_whose_boxes_divide_badly(tmp_path: Path) -> None:
     whole = np.arange(1000 * 60, dtype="f4").reshape(1000, 60)
 
