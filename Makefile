@@ -27,7 +27,7 @@ PYTEST   = pytest -n $$(( 2 * $(JOBS) + 1 )) --dist loadfile --max-worker-restar
 PRESET  ?=
 TREE     = $(if $(PRESET),build/$(PRESET),"$$(ls -td build/cp*-linux_* | head -1)")
 JOBS    ?= $(shell nproc)
-# Anything here has `make test` run what takes more than some seconds too: make test SLOW=yes
+# Anything here has `make test` run what tests/slow.txt and python/tests/slow.txt list too: make test SLOW=yes
 SLOW    ?=
 # CUDA compiles for the GPUs that are here. Without one it compiles for the oldest, whose code newer ones translate.
 GPUS     = $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null \

@@ -70,8 +70,8 @@ def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a cho
         dtype, shape, offset_bytes: of a raw file's elements; one extent of shape may be -1. A file of a known format is
             refused with them, unless format="raw" is given.
         durable: with write: close() returns when all is on stable storage.
-        decode: who decodes compressed chunks, unless a read says otherwise: "host" (the format's library), "gpu"
-            (nvCOMP; an Error where it cannot), or "auto": the GPU where it can, else the host, and evidence says why.
+        decode: what decodes compressed chunks, unless a read says otherwise: "host" (its cores, or the format's
+            library), "gpu" (nvCOMP; an Error where it cannot), or "auto": the faster of them, and evidence says why.
         external: with write: also elements that lie in other files may be written: of external files and virtual
             datasets of HDF5, and of chunks of Zarr that are links.
         options: of the format; see its page in docs/formats.

@@ -36,7 +36,7 @@ SIGNALS = {
 
 LOOK_S = 0.5  # between two looks whether a signal waits for a main thread that does not return from the kernel
 PATIENCE_S = 5.0  # for a system call that is under way, and for the cleaning up, before a signal ends all
-HURRY_S = 3.0  # for a call that is under way, where the signal came twice: a probe of cuFile takes a second or two
+HURRY_S = 3.0  # for a call that is under way, where the signal came twice: 1 s was too little on a host with a GPU
 LOST = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF)  # without a file's name: of stdout
 
 
