@@ -63,9 +63,11 @@ program mpi_history
 contains
 
   subroutine need(code)
+    use, intrinsic :: iso_fortran_env, only: error_unit
     integer(c_int), intent(in) :: code
     if (code == penstock_ok) return
-    print '(a)', penstock_string(error%message)
+    write (error_unit, '(a)') penstock_string(error%message)
+    flush (error_unit) ! MPI_Abort writes no buffer
     call MPI_Abort(MPI_COMM_WORLD, 1)
   end subroutine
 end program

@@ -94,6 +94,7 @@ contains
     use, intrinsic :: iso_fortran_env, only: error_unit
     character(len=*), intent(in) :: cause
     write (error_unit, '(a)') cause
+    flush (error_unit) ! MPI_Abort writes no buffer
     call MPI_Abort(MPI_COMM_WORLD, 1)
   end subroutine
 end program

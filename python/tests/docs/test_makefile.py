@@ -50,10 +50,27 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def asked_nothing(**more: str) -> dict[str, str]:
+    """The environment without what a caller, or a `make` that runs these tests, asks of the Makefile."""
+    asked = {
+        *re.findall(r"^(\w+) *[?:]?= ", MAKEFILE.read_text(), re.MULTILINE),
+        "MAKEFLAGS",
+        "MAKEOVERRIDES",
+        "MFLAGS",
+    }
+    return {name: value for name, value in os.environ.items() if name not in asked} | more
+
+
 def make(tree: Path, target: str, directory: str, by_environment: bool) -> subprocess.CompletedProcess[str]:
     words = ["make", target] if by_environment else ["make", target, f"DIR={directory}"]
-    environment = os.environ | {"MAKEFLAGS": ""} | ({"DIR": directory} if by_environment else {})
+    environment = asked_nothing(**({"DIR": directory} if by_environment else {}))
     return subprocess.run(words, cwd=tree, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+
+def make_named(tree: Path, target: str, *named: str) -> subprocess.CompletedProcess[str]:
+    """With variables that are named on the command line."""
+    words = ["make", target, *named]
+    return subprocess.run(words, cwd=tree, env=asked_nothing(), capture_output=True, text=True, timeout=60, check=False)
 
 
 @pytest.mark.sampled
@@ -82,7 +99,7 @@ def unbuilt(tree: Path, python: str) -> None:
 
 def test_what_is_done_and_how_long_it_takes_is_told_first(tree: Path) -> None:
     unbuilt(tree, "echo '  [1/2] Building'")
-    done = subprocess.run(["make", "report", "JOBS=2"], cwd=tree, capture_output=True, text=True, check=True)
+    done = make_named(tree, "report", "JOBS=2")
     first, building, measuring = done.stderr.splitlines()
     minutes = 4 if HAS_GPU else 3
     assert first == (
@@ -102,9 +119,9 @@ def test_a_first_report_compiles_cuda_where_there_is_a_gpu_or_one_is_named(tree:
     named = ["ARCHITECTURES=90"]
     # The last was built by the first, and is no longer installed.
     for arguments, cuda in ((named, True), ([], HAS_GPU), (named, True)):
-        subprocess.run(["make", "report", *arguments], cwd=tree, capture_output=True, timeout=60, check=True)
+        assert make_named(tree, "report", *arguments).returncode == 0
         assert f"PENSTOCK_CUDA={'ON' if cuda else 'OFF'}" in built.read_text()
-    subprocess.run(["make", "build"], cwd=tree, capture_output=True, timeout=60, check=True)
+    assert make_named(tree, "build").returncode == 0
     assert "PENSTOCK_CUDA=ON" in built.read_text()
     assert re.search(r'^PENSTOCK_CUDA = "ON"', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
 
@@ -132,11 +149,11 @@ def test_what_is_tested_has_applications_and_kernels_where_there_is_a_gpu_or_one
     built = tree / "build" / "package.log"
     for named, cuda in (([], HAS_GPU), (["ARCHITECTURES=90"], True)):
         built.unlink(missing_ok=True)
-        subprocess.run(["make", "test", *named], cwd=tree, capture_output=True, timeout=60, check=False)
+        make_named(tree, "test", *named)
         assert f"PENSTOCK_APPS=ON -C cmake.define.PENSTOCK_CUDA={'ON' if cuda else 'OFF'}" in built.read_text()
         built.unlink()
         for target in ("report", "test"):  # what was tested is measured too, and is there for the next test
-            subprocess.run(["make", target, *named], cwd=tree, capture_output=True, timeout=60, check=False)
+            make_named(tree, target, *named)
             assert not built.exists()
 
 
@@ -150,7 +167,7 @@ def test_kernels_are_compiled_for_the_gpus_that_are_here(tree: Path, says: str, 
     tools.mkdir()
     (tools / "nvidia-smi").write_text(f"#!/bin/sh\nprintf '{says}'\n")
     (tools / "nvidia-smi").chmod(0o755)
-    environment = os.environ | {"MAKEFLAGS": "", "PATH": f"{tools}:{os.environ['PATH']}"}
+    environment = asked_nothing(PATH=f"{tools}:{os.environ['PATH']}")
     subprocess.run(["make", "build"], cwd=tree, env=environment, capture_output=True, timeout=60, check=True)
     built = (tree / "build" / "package.log").read_text()
     assert f"cmake.define.CMAKE_CUDA_ARCHITECTURES={compiled_for} " in built

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from c_abi.mpi_rig import MAY_START, kinds_of, marks_of
+from c_abi.mpi_rig import MAY_START, kinds_of, marks_of, says_to
 from c_abi.snapshot_rig import LIBRARY
 
 import penstock
@@ -57,5 +57,7 @@ def test_their_compressed_files_are_one(
 
 
 def test_a_rank_that_fails_says_why(program: list[str], tmp_path: Path) -> None:
-    done = run(program, 2, str(tmp_path / "none" / "run"))
-    assert done.returncode != 0 and "none/run.pe00000" in done.stderr and "No such file or directory" in done.stderr
+    *launcher, binary = program
+    done = run([*launcher, *says_to(tmp_path / "said"), binary], 2, str(tmp_path / "none" / "run"))
+    said = (tmp_path / "said").read_text()
+    assert done.returncode != 0 and "none/run.pe00000" in said and "No such file or directory" in said

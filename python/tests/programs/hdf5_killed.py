@@ -21,11 +21,13 @@ from penstock.formats.hdf5.write import Hdf5Writer
 from penstock.formats.model import NewDataset
 
 LONGEST_S = 0.03
+MOST_STEPS = 4
 
 
-def write_for_ever(folder: Path, chance: random.Random) -> None:
-    """Steps, datasets, attributes and whole new files, until it is killed."""
+def write_for_ever(folder: Path, chance: random.Random, begins: int) -> None:
+    """Steps, datasets, attributes and whole new files, until it is killed. Each is told as it begins."""
     while True:
+        os.write(begins, b".")
         durable = chance.random() < 0.2
         kind = chance.choice(["ours", "theirs", "add", "new"])
         if kind == "new":
@@ -68,19 +70,29 @@ def look(folder: Path, seen: dict[str, int]) -> None:
         assert (file["x"][...] == file["x"].attrs["value"]).all()
 
 
+def kill_one(folder: Path, of_writer: random.Random, chance: random.Random) -> None:
+    """A writer, killed some time after the begin of one of its first steps: however slow the machine is, some end."""
+    reader, begins = os.pipe()
+    child = os.fork()
+    if child == 0:
+        write_for_ever(folder, of_writer, begins)
+    os.close(begins)
+    for _ in range(chance.randint(1, MOST_STEPS)):
+        assert os.read(reader, 1), "the writer ended by itself"
+    time.sleep(chance.random() * LONGEST_S)
+    os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    os.close(reader)
+    assert os.WIFSIGNALED(status), "the writer ended by itself"
+
+
 def main(folder: Path, kills: int, seed: int) -> None:
     chance, seen = random.Random(seed), {}
     make(folder / "ours.h5", {"a": (1, 3, 5), "b": (1,)}, {"a": (1, 3, 5), "b": (4,)})
     make_with_h5py(folder / "theirs.h5", {"a": (1, 3, 5), "b": (1,)}, {"a": (1, 3, 5), "b": (4,)}, first=801)
     make_new(folder / "new.h5", 1, False)
     for number in range(kills):
-        child = os.fork()
-        if child == 0:
-            write_for_ever(folder, random.Random(seed + number))
-        time.sleep(chance.random() * LONGEST_S)
-        os.kill(child, signal.SIGKILL)
-        _, status = os.waitpid(child, 0)
-        assert os.WIFSIGNALED(status), "the writer ended by itself"
+        kill_one(folder, random.Random(seed + number), chance)
         look(folder, seen)
         for left in folder.glob(".new.h5.penstock-*"):
             left.unlink()

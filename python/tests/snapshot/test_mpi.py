@@ -67,6 +67,7 @@ contains
     integer(c_int), intent(in) :: code
     if (code == penstock_ok) return
     print *, penstock_string(error%message)
+    flush (6) ! MPI_Abort writes no buffer
     call MPI_Abort(MPI_COMM_WORLD, 1)
   end subroutine
 end program

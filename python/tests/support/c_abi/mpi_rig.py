@@ -38,6 +38,12 @@ def marks_of(compiler: str, kinds: list[Any], language: str) -> list[pytest.Mark
     ]
 
 
+def says_to(file: Path) -> list[str]:
+    """Put before a program of ranks: their messages go to the end of the file. MPICH's launcher may lose what a rank
+    says before it ends all others."""
+    return ["sh", "-c", 'said=$0; exec "$@" 2>>"$said"', str(file)]
+
+
 @cache
 def environment_of(kind: str, folder: Path) -> dict[str, str]:
     """In which Python's mpi4py is of this MPI. Wheels of it ask for MPICH by a name that Debian does not have, which it
