@@ -12,6 +12,7 @@ import typer
 from penstock import Error
 from penstock._text import one_line
 from penstock.cli import options, show
+from penstock_bench.suites.children import signals_held
 
 if TYPE_CHECKING:
     from penstock_bench.gdsio.job import Job
@@ -101,7 +102,8 @@ def _run_apart(config: Path, names: list[str], json: bool) -> None:
     sys.stdout.flush()
     try:
         for name in names:
-            running[name] = subprocess.Popen([*command, "--job", name])
+            with signals_held():
+                running[name] = subprocess.Popen([*command, "--job", name])
         failed = [name for name, child in running.items() if child.wait() != 0]
     finally:
         for child in running.values():

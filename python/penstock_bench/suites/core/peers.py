@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -23,6 +22,7 @@ from penstock.calibration.workspace import FILE_SEED, make_cold, make_hot
 from penstock_bench.engine.results import Stopwatch
 from penstock_bench.engine.rounds import Absent, Probe
 from penstock_bench.engine.stamped import check
+from penstock_bench.suites.children import finished
 from penstock_bench.suites.core import peers_torch
 from penstock_bench.suites.core.files import STATES, source, target
 
@@ -114,9 +114,7 @@ def _fio(run: Run) -> dict[str, Any]:
         f"--size={run.bytes}",
         "--output-format=json",
     ]
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=FIO_LIMIT_S, check=False, cwd=run.workspace.directory
-    )
+    done = finished(command, FIO_LIMIT_S, cwd=run.workspace.directory)
     if done.returncode != 0:
         raise Absent(f"fio failed: {(done.stderr or done.stdout).strip().splitlines()[-1:]}")
     job = json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]
@@ -185,17 +183,13 @@ def measure_memory(run: Run) -> None:
         "--json",
     ]
     try:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        output, errors = process.communicate(timeout=MEMORY_LIMIT_S)
-        if process.returncode != 0:
-            run.results.add("missing", name="memory", cause=errors.strip())
-            return
+        done = finished(command, MEMORY_LIMIT_S)
     finally:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
         path.unlink()
-    fields = json.loads(output)
+    if done.returncode != 0:
+        run.results.add("missing", name="memory", cause=done.stderr.strip())
+        return
+    fields = json.loads(done.stdout)
     run.results.add(
         "memory",
         bytes=fields["bytes"],

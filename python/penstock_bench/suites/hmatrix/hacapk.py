@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import penstock as ps  # brings hmatrix when it is named
 from penstock.calibration.workspace import NotPossible
 from penstock_bench.engine.rounds import Absent, Probe, Sample
+from penstock_bench.suites.children import signals_held
 
 if TYPE_CHECKING:
     from penstock_bench.engine.run import Run
@@ -85,19 +86,23 @@ def _run(program: Path, folder: Path) -> str:
     environment = os.environ | {"OMP_NUM_THREADS": threads, "OMP_STACKSIZE": "64M"}
     said, complaints = folder / "said.txt", folder / "complaints.txt"
     with said.open("wb") as output, complaints.open("wb") as errors:
+        running = None
         try:
-            running = subprocess.Popen(
-                [program, "mesh.pbf"],
-                cwd=folder,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=errors,
-                start_new_session=True,
-            )
+            with signals_held():
+                running = subprocess.Popen(
+                    [program, "mesh.pbf"],
+                    cwd=folder,
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=errors,
+                    start_new_session=True,
+                )
+            _wait(running)
         except OSError as error:
             raise NotPossible(f"HACApK: {error}") from None
-        code = _ended(running)
+        finally:
+            code = _ended(running) if running is not None else 0
     texts = [_read(file) for file in (said, complaints)]
     if code != 0:
         lines = [line for text in texts for line in text.splitlines()]
@@ -105,21 +110,22 @@ def _run(program: Path, folder: Path) -> str:
     return texts[0]
 
 
-def _ended(running: subprocess.Popen[bytes]) -> int:
-    """Its exit code. Its group is ended before it is waited for: until then no other process can have its number."""
+def _wait(running: subprocess.Popen[bytes]) -> None:
+    """Until its first process has ended, which is not waited for: until then no other process can have its number."""
     last = time.monotonic() + MOST_SECONDS
-    try:
-        most = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
-        most = MOST_BYTES if most == resource.RLIM_INFINITY else min(most, MOST_BYTES)
-        resource.prlimit(running.pid, resource.RLIMIT_FSIZE, (most, most))
-        while os.waitid(os.P_PID, running.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
-            if time.monotonic() > last:
-                raise NotPossible(f"HACApK did not end within {MOST_SECONDS:g} s")
-            time.sleep(0.02)
-    finally:
-        os.killpg(running.pid, signal.SIGKILL)
-        code = running.wait()
-    return code
+    most = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    most = MOST_BYTES if most == resource.RLIM_INFINITY else min(most, MOST_BYTES)
+    resource.prlimit(running.pid, resource.RLIMIT_FSIZE, (most, most))
+    while os.waitid(os.P_PID, running.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        if time.monotonic() > last:
+            raise NotPossible(f"HACApK did not end within {MOST_SECONDS:g} s")
+        time.sleep(0.02)
+
+
+def _ended(running: subprocess.Popen[bytes]) -> int:
+    """Its exit code. Its group is ended first."""
+    os.killpg(running.pid, signal.SIGKILL)
+    return running.wait()
 
 
 def _read(file: Path) -> str:

@@ -1,16 +1,14 @@
 """One run of a program with all its processes, and what each of them tells.
 
-What must stay true: when this process leaves, by an error or a signal as well, all processes have ended.
+What must stay true: when this process leaves, by an error or a signal as well, all processes have ended (children.py).
 """
 
 from __future__ import annotations
 
 import json
 import os
-import signal
 import statistics
 import subprocess
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,10 +16,10 @@ from typing import Any
 from penstock import Error
 from penstock.calibration.workspace import NotPossible
 from penstock.cli.run import surroundings
+from penstock_bench.suites.children import finished
 from penstock_bench.suites.per_process.cases import FORTRAN, RUN, Case
 from penstock_bench.suites.per_process.toolchain import ENVIRONMENT, Toolchain
 
-PATIENCE_S = 2.0  # for mpirun to end its processes, before it is killed
 NUMBERS = 6  # that each process tells, before its path
 
 
@@ -105,38 +103,14 @@ def output(command: list[str], limit_s: float, scratch: Path) -> str:
     What mpirun keeps for them is in `scratch`, which goes with the run: a killed mpirun leaves it behind.
     """
     try:
-        running = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=os.environ | ENVIRONMENT | {"TMPDIR": str(scratch)},
-            start_new_session=True,
-        )
+        done = finished(command, limit_s, env=os.environ | ENVIRONMENT | {"TMPDIR": str(scratch)})
     except OSError as error:
         raise _failed(f"{command[0]} does not start: {error.strerror}") from None
-    try:
-        out, said = running.communicate(timeout=limit_s)
     except subprocess.TimeoutExpired:
         raise NotPossible(f"its processes did not end within {limit_s:g} s") from None
-    finally:
-        _end(running)
-    if running.returncode:
-        raise _failed(_words(said, running.returncode))
-    return out
-
-
-def _end(running: subprocess.Popen[str]) -> None:
-    """mpirun ends its processes when it is asked to; those that are forked die with the first."""
-    if running.poll() is not None:
-        return
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with suppress(ProcessLookupError):
-            os.killpg(running.pid, number)
-        with suppress(subprocess.TimeoutExpired):
-            running.wait(PATIENCE_S)
-            return
+    if done.returncode:
+        raise _failed(_words(done.stderr, done.returncode))
+    return done.stdout
 
 
 def _words(said: str, code: int) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from penstock import Error, get_include, get_library_dir
+from penstock_bench.suites.children import finished
 from penstock_bench.suites.per_process.cases import API, FORTRAN, OFFLOADED, C
 
 SOURCES = Path(__file__).resolve().parent / "programs"
@@ -162,6 +163,4 @@ def _compile(command: list[str]) -> None:
 
 
 def _ran(command: list[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command, capture_output=True, text=True, timeout=LIMIT_S, check=False, env=os.environ | ENVIRONMENT
-    )
+    return finished(command, LIMIT_S, env=os.environ | ENVIRONMENT)
