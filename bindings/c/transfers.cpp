@@ -45,9 +45,9 @@ bool is_plain(const penstock::TransferOptions& options) {
            options.depth == 0 && !options.full_evidence && options.deadline.is_never() && !options.progress;
 }
 
-// A read of at most 64 KiB, in a few microseconds. False: it has to be a transfer.
+// A small read in a few microseconds, or a larger one out of the page cache. False: it has to be a transfer.
 bool read_small(const penstock::File& file, const penstock::c::Request& wanted, penstock_result* result) {
-    if (wanted.memory.bytes > penstock::kSmallReadBytes || !is_plain(wanted.options)) return false;
+    if (!is_plain(wanted.options)) return false;
     const auto made = file.try_small_read(wanted.memory, wanted.offset_bytes);
     if (!made) return false;
     if (result != nullptr) {

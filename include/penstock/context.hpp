@@ -178,8 +178,9 @@ class File {
     // error. Writes past the end extend the file.
     Outcome read(MemoryView memory, std::uint64_t offset_bytes = 0, const TransferOptions& options = {}) const;
     Outcome write(MemoryView memory, std::uint64_t offset_bytes = 0, const TransferOptions& options = {}) const;
-    // read() for callers who read a few KiB very often. Nothing where read() would do more than one operation on the
-    // calling thread, meet the end of the file, or fail: then call it, the memory may hold some of the bytes.
+    // read() for callers who read a few KiB very often, or some MiB that the page cache has. Nothing where read() would
+    // do more than one operation on the calling thread, meet the end of the file, or fail: then call it, the memory may
+    // hold some of the bytes.
     std::optional<SmallRead> try_small_read(MemoryView memory, std::uint64_t offset_bytes = 0) const;
     // The same for many pieces of `memory`, which cost little more than a system call each. Those that lie side by side
     // in memory of a device are copied there together. `file` of a range is not looked at. Nothing where one of them is

@@ -30,6 +30,7 @@ policy::MachineFacts machine_facts(const ContextOptions& options, const Seams& s
     facts.uring_cause = limits.io_uring.cause;
     facts.cachestat = limits.cachestat.usable;
     // A lane of the calling thread moves bytes by itself, and a decorator of paths is to see all operations.
+    if (!seams.wrap_path) facts.caller_cached_bytes = policy::caller_cached_bytes(facts.cpus);
     const bool lanes = engine::Engine::direct_lanes(options.budget_bytes) != 0 && !seams.wrap_path;
     facts.caller_direct_bytes = lanes ? engine::InlineLanes::kDirectSlotBytes : 0;
     return facts;

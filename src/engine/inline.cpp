@@ -103,15 +103,15 @@ void InlineLanes::move_storage(TransferState& transfer, Piece& piece) {
     transfer.stop(refused ? bypass_refused(std::move(error)) : std::move(error));
 }
 
-void InlineLanes::move_piece(Lane& lane, TransferState& transfer, const PlanPiece& planned) {
+void InlineLanes::move_piece(Lane* lane, TransferState& transfer, const PlanPiece& planned) {
     const bool read = transfer.request().direction == Direction::read;
-    const bool staged = !transfer.request().host_memory;
+    const bool staged = lane != nullptr;
     Piece piece = Piece::of(transfer.request().ranges[planned.range].part(planned.offset_bytes, planned.bytes));
-    piece.operation_memory = staged ? lane.slot : piece.memory;
+    piece.operation_memory = staged ? lane->slot : piece.memory;
     const auto copy = [&](CopyDirection direction, std::uint64_t bytes) {
         const bool up = direction == CopyDirection::to_device;
-        lane.stream->copy(direction, up ? piece.memory : lane.slot, up ? lane.slot : piece.memory, bytes);
-        lane.stream->synchronize_soon();
+        lane->stream->copy(direction, up ? piece.memory : lane->slot, up ? lane->slot : piece.memory, bytes);
+        lane->stream->synchronize_soon();
     };
     if (staged && !read) copy(CopyDirection::to_host, piece.bytes);
     move_storage(transfer, piece);
@@ -200,14 +200,14 @@ void InlineLanes::run(TransferState& transfer) {
     std::uint64_t position = 0;
     try {
         const DeviceScope current(device_);
-        lane = borrow();
+        if (!transfer.request().host_memory) lane = borrow();
         for (const PlanPiece& piece : transfer.plan().steps.front().pieces) {
             position = transfer.request().ranges[piece.range].position + piece.offset_bytes;
             transfer.check_deadline();
             if (transfer.stopped()) {
                 transfer.short_at(position);
             } else {
-                move_piece(*lane, transfer, piece);
+                move_piece(lane.get(), transfer, piece);
             }
         }
     } catch (...) {

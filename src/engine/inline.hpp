@@ -60,7 +60,8 @@ class InlineLanes {
     void give_back(std::unique_ptr<Lane> lane);
     bool fill_halves(Lane& lane, std::span<const RequestRange> ranges);
     bool read_to(std::byte* half, std::span<const RequestRange> ranges, os::DiskWaits& waits);
-    void move_piece(Lane& lane, TransferState& transfer, const PlanPiece& planned);
+    void move_piece(Lane* lane,  // null: the host reaches the memory
+                     TransferState& transfer, const PlanPiece& planned);
     void move_storage(TransferState& transfer, Piece& piece);
 
     Device& device_;

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "penstock/error.hpp"
 #include "policy/shapes.hpp"
 
@@ -146,6 +148,38 @@ TEST(Policy, what_is_cold_and_aligned_is_read_by_the_thread_that_waits) {
     request.ranges[0] = {0, kMiB, 0};
     request.segments[0].piece.bytes = kMiB;
     EXPECT_FALSE(shape().run_inline);
+}
+
+TEST(Policy, what_the_page_cache_has_is_copied_for_the_host_by_the_thread_that_waits) {
+    RequestFacts request = request_of(Direction::read, 100, kMiB, Residence::hot);
+    MachineFacts machine = gpu_machine();
+    request.kind = MemoryKind::system;
+    request.blocking = true;
+    const auto is_inline = [&] { return make_plan(request, machine).steps.at(0).shape.run_inline; };
+    EXPECT_FALSE(is_inline()) << "without leave for it";
+    machine.caller_cached_bytes = kMiB;
+    EXPECT_TRUE(is_inline());
+    const Step step = make_plan(request, machine).steps.at(0);
+    EXPECT_EQ(step.shape.path, PathKind::buffered);
+    EXPECT_FALSE(step.shape.staged);
+    EXPECT_EQ(step.reason, "in the page cache: a worker would have to be woken");
+    const auto but = [&](const std::function<void(RequestFacts&)>& change) {
+        RequestFacts other = request;
+        change(other);
+        return make_plan(other, machine).steps.at(0).shape.run_inline;
+    };
+    EXPECT_TRUE(but([](RequestFacts& other) { other.kind = MemoryKind::pinned; }));
+    EXPECT_FALSE(but([](RequestFacts& other) { other.kind = MemoryKind::device; }));
+    EXPECT_FALSE(but([](RequestFacts& other) { other.blocking = false; }));
+    EXPECT_FALSE(but([](RequestFacts& other) { other.direction = Direction::write; }));
+    EXPECT_FALSE(but([](RequestFacts& other) { other.segments[0].residence = Residence::cold; }));
+    EXPECT_FALSE(but([](RequestFacts& other) { other.segments[0].residence = Residence::unknown; }));
+    EXPECT_FALSE(but([](RequestFacts& other) { other.path = PathKind::buffered; })) << "what is cached is not asked";
+    EXPECT_FALSE(but([](RequestFacts& other) { other.workers = 2; }));
+    EXPECT_FALSE(but([](RequestFacts& other) { other.chunk_bytes = kMiB; }));
+    machine.caller_cached_bytes = kMiB - 1;
+    EXPECT_FALSE(is_inline());
+    EXPECT_GT(caller_cached_bytes(2), caller_cached_bytes(16)) << "workers of many cores copy faster together";
 }
 
 TEST(Policy, small_blocking_requests_run_on_the_calling_thread) {

@@ -112,6 +112,15 @@ bool direct_on_caller(const RequestFacts& request, const MachineFacts& machine) 
     });
 }
 
+bool cached_on_caller(const RequestFacts& request, const MachineFacts& machine) {
+    if (request.direction == Direction::write || !request.blocking || !host_memory(request)) return false;
+    if (request.path != PathKind::automatic || request.workers != 0 || request.depth != 0) return false;
+    if (request.chunk_bytes != 0 || request.ranges.size() > kInlineRanges) return false;
+    if (request.total_bytes() > machine.caller_cached_bytes) return false;
+    return std::all_of(request.segments.begin(), request.segments.end(),
+                       [](const Segment& segment) { return segment.residence == Residence::hot; });
+}
+
 std::uint64_t staging_bytes(const Shape& shape) noexcept {
     if (!shape.staged) return 0;
     return align_up(shape.chunk_bytes * shape.depth, kStagingStep) * (shape.part_bytes != 0 ? 1 : shape.workers);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 import penstock as ps
 from penstock import _core
+from penstock.formats.reading import small
 from penstock.formats.state import FileState
 
 VALUES = {
@@ -99,9 +101,27 @@ def test_of_a_file_that_was_replaced_reads_nothing_of_the_new_one(file: Path, tm
         assert hindered(opened)
 
 
-def test_larger_files_are_left_to_the_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_cached", [True, False])
+def test_larger_files_are_read_so_where_the_page_cache_has_them(tmp_path: Path, is_cached: bool) -> None:
+    values = {"a": np.random.default_rng(3).random(1 << 20), "b": np.ones(7, "f4")}
+    ps.save(tmp_path / "x.safetensors", values, device="host")
+    np.save(tmp_path / "x.npy", values["a"])
+    values["a"].tofile(tmp_path / "x.bin")
+    for name in ("x.safetensors", "x.npy", "x.bin"):
+        if not is_cached:
+            descriptor = os.open(tmp_path / name, os.O_RDONLY)
+            os.fsync(descriptor)
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.close(descriptor)
+        found = ps.load(tmp_path / name, device="host")
+        whole = np.asarray(found["a"] if name == "x.safetensors" else found)
+        assert whole.tobytes() == values["a"].tobytes(), name
+
+
+def test_files_beyond_all_bounds_are_left_to_the_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     values = {"a": np.ones(1 << 20, "f4"), "b": np.ones(1, "f4")}
     ps.save(tmp_path / "x.safetensors", values, device="host")
+    monkeypatch.setattr(small, "_MOST_WHOLE", 4 << 20)
     monkeypatch.setattr(_core, "read_parts", None)
     found = ps.load(tmp_path / "x.safetensors", device="host")
     np.testing.assert_array_equal(np.asarray(found["a"]), values["a"])

@@ -52,6 +52,58 @@ def test_boxes_of_some_mib_make_no_transfer(folder: Path, index: Any) -> None:
             assert file.evidence()["path"] == "buffered"
 
 
+LARGER = np.random.default_rng(6).random((3000, 512))  # 12.3 MB
+
+
+@pytest.fixture(scope="module")
+def larger(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("larger") / "x.h5"
+    with h5py.File(made, "w") as file:
+        file["contiguous"] = LARGER
+        file["foreign"] = LARGER.astype(">f8")
+        file.create_dataset("chunked", data=LARGER, chunks=(100, 512))
+    return made
+
+
+@pytest.mark.usefixtures("no_transfers")
+@pytest.mark.parametrize("index", [..., np.s_[3:-5]])
+@pytest.mark.parametrize("name", ["contiguous", "foreign", "chunked"])
+def test_what_is_larger_makes_no_transfer_where_the_page_cache_has_it(larger: Path, name: str, index: Any) -> None:
+    larger.read_bytes()
+    with penstock.open(larger, device="host") as file:
+        assert np.array_equal(np.asarray(file[name][index]), LARGER[index])
+        out = np.empty_like(LARGER[index])
+        assert file[name].read(index, out=out) is out
+        assert np.array_equal(out, LARGER[index])
+        assert file.evidence()["formats"]["requested_bytes"] == 2 * out.nbytes
+        assert file.evidence()["path"] == "buffered"
+
+
+@pytest.mark.parametrize("name", ["contiguous", "foreign", "chunked"])
+@pytest.mark.parametrize("into", [False, True])
+def test_what_is_larger_comes_from_storage_too(larger: Path, name: str, into: bool) -> None:
+    descriptor = os.open(larger, os.O_RDONLY)
+    os.fsync(descriptor)
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.close(descriptor)
+    with penstock.open(larger, device="host") as file:
+        out = np.empty_like(LARGER) if into else None
+        assert np.array_equal(np.asarray(file[name].read(out=out)), LARGER)
+        assert file.evidence()["formats"]["requested_bytes"] == LARGER.nbytes
+
+
+def test_boxes_into_memory_of_another_kind_are_read_as_before(larger: Path) -> None:
+    with penstock.open(larger, device="host") as file:
+        for wrong in (np.empty((3000, 512), "f4"), np.empty((3000, 511)), np.empty((512, 3000)).T):
+            with pytest.raises((TypeError, ValueError)):
+                file["contiguous"].read(out=wrong)
+        whole = np.zeros((3000, 512))
+        whole.flags.writeable = False
+        with pytest.raises((TypeError, ValueError)):
+            file["contiguous"].read(out=whole)
+        assert not whole.any()
+
+
 def test_boxes_of_many_ranges_are_read_as_before(folder: Path) -> None:
     with penstock.open(folder / "x.h5", device="host") as file:
         for index in (np.s_[1:, :511], np.s_[::3], np.s_[::-1]):

@@ -273,6 +273,29 @@ bool read_runs(const ReadRanges& read, std::span<const FileRun> runs, const Runs
     return RunReads(read, into.memory).read(runs, into.done);
 }
 
+bool read_box(const std::pair<ReadRanges, ReadRanges>& read_and_cached, std::span<const FileRun> runs,
+              const RunsInto& into) {
+    const auto& [read, cached] = read_and_cached;
+    if (into.memory.bytes > kMostCached) return false;
+    if (into.memory.bytes <= kMostHere || runs.empty()) return read_runs(read, runs, into);
+    FileRun end = runs.back();
+    const std::uint64_t before = end.bytes - std::min(end.bytes, kSmallReadBytes);
+    end = {end.file_offset + before, end.memory_offset + before, end.bytes - before};
+    RunsRead uncounted;
+    if (!RunReads(cached, into.memory).read({&end, 1}, uncounted)) return false;
+    return read_runs(cached, runs, into);
+}
+
+bool read_box(const File& file, std::span<const FileRun> runs, const RunsInto& into) {
+    const auto read = [&](const MemoryView& memory, std::span<const Range> ranges) {
+        return file.try_small_reads(memory, ranges);
+    };
+    const auto cached = [&](const MemoryView& memory, std::span<const Range> ranges) {
+        return file.try_cached_reads(memory, ranges);
+    };
+    return read_box({read, cached}, runs, into);
+}
+
 bool read_rows(const ReadRanges& read, const Layout& layout, const WantedRows& rows, const RunsInto& into) {
     const Clock::time_point began = Clock::now();
     const std::uint64_t work_of_row = into.memory.bytes / rows.numbers.size() + kRunCost;

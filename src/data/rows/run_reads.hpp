@@ -39,8 +39,11 @@ struct RunsInto {
     unsigned threads = 0;  // the calling one included; 0: one for each CPU of this process
 };
 
-// Bytes of a box, or of a whole file, that are read in this way. More are worth a queue. Rows are not bound by it.
+// Bytes of a box, or of a whole file, that are read in this way wherever they are. More of what a disk has are worth a
+// queue. Rows are not bound by it.
 inline constexpr std::uint64_t kMostHere = 4 * kMiB;
+// The same where the page cache has them: a second at most in which the caller hears no Ctrl-C.
+inline constexpr std::uint64_t kMostCached = 1024 * kMiB;
 
 // Whether the runs are to be in the order of the memory (see RowLimits).
 bool fills_in_order(const MemoryView& memory) noexcept;
@@ -51,6 +54,14 @@ bool read_runs(const File& file, std::span<const FileRun> runs, const RunsInto& 
 // The same by a function that reads as File::try_small_reads; several threads may call it.
 using ReadRanges = std::function<std::optional<SmallReads>(const MemoryView&, std::span<const Range>)>;
 bool read_runs(const ReadRanges& read, std::span<const FileRun> runs, const RunsInto& into);
+
+// Runs of a box, or of a whole file, in the order of the memory, which the host reaches: up to kMostHere as read_runs,
+// and more, up to kMostCached, where the page cache has them all. The last bytes are asked for first: of a file that is
+// not all there the end is missing, or else the begin.
+bool read_box(const File& file, std::span<const FileRun> runs, const RunsInto& into);
+// `cached` reads as File::try_cached_reads.
+bool read_box(const std::pair<ReadRanges, ReadRanges>& read_and_cached, std::span<const FileRun> runs,
+              const RunsInto& into);
 
 // Rows into memory of exactly their bytes, one after the other. Each thread finds the runs of those that it reads. A
 // row that is named again is copied, or read again.

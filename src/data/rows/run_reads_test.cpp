@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <thread>
 #include <vector>
@@ -27,6 +28,15 @@ class Disk : public os::System {
         return System::pread(fd, memory, bytes, offset);
     }
     long waits_of_thread() noexcept override { return waited; }
+    ssize_t pread_cached(int fd, void* memory, std::size_t bytes, std::uint64_t offset) override {
+        ++cached_reads;
+        errno = EAGAIN;
+        if (offset >= cold_from && offset < cold_to) return -1;
+        const std::uint64_t most = offset < cold_from ? cold_from - offset : bytes;
+        return System::pread(fd, memory, std::min<std::uint64_t>(bytes, most), offset);
+    }
+    std::atomic<std::uint64_t> cold_from = UINT64_MAX, cold_to = UINT64_MAX;  // what is not in the page cache
+    std::atomic<int> cached_reads = 0;
     std::atomic<bool> waits = false;
     std::atomic<long> waited = 0;
     std::atomic<int> reads = 0;
@@ -101,6 +111,34 @@ TEST_F(RunReadsTest, one_run_may_be_longer_than_a_small_read) {
     const std::string one = told({&whole, 1}, 1);
     EXPECT_NE(one, "no");
     EXPECT_EQ(told({&whole, 1}, 4), one);
+}
+
+TEST_F(RunReadsTest, of_a_box_go_on_beyond_some_mib_where_the_page_cache_has_it) {
+    const Buffer memory = context_.allocate(kRows * kRow, MemoryKind::system);
+    ASSERT_GT(memory.bytes(), kMostHere);
+    const FileRun whole{0, 0, memory.bytes()}, some{100, 0, 1 * kMiB};
+    const auto is_read = [&](const FileRun& run, RunsRead& done) {
+        std::memset(memory.data(), 0xee, run.bytes);
+        if (!read_box(file_, {&run, 1}, {memory.view().slice(0, run.bytes), done, 2})) return false;
+        EXPECT_EQ(done.bytes, run.bytes);
+        return std::memcmp(memory.data(), bytes_.data() + run.file_offset, run.bytes) == 0;
+    };
+    RunsRead done, little;
+    EXPECT_TRUE(is_read(whole, done));
+    EXPECT_TRUE(is_read(some, little));
+    const FileFacts facts = file_.facts();
+    if (facts.file_system == "tmpfs") GTEST_SKIP() << "files of tmpfs lie in memory";
+    // The end, the begin, and the middle are not there. The first two are found out by the first reads.
+    for (const auto& [from, most] : {std::pair{kRows * kRow - 1, 1}, {std::uint64_t{0}, 4}, {5 * kMiB, 100}}) {
+        disk_.cold_from = from / kSmallReadBytes * kSmallReadBytes;
+        disk_.cold_to = from == 0 ? kMiB : kRows * kRow;
+        disk_.cached_reads = 0;
+        RunsRead none;
+        EXPECT_FALSE(is_read(whole, none)) << from;
+        EXPECT_LE(disk_.cached_reads, most) << from;
+        RunsRead few;
+        EXPECT_TRUE(is_read(some, few)) << "which is read wherever it is";
+    }
 }
 
 TEST_F(RunReadsTest, nothing_counts_where_one_thread_cannot_read) {

@@ -49,7 +49,10 @@ bool read(const Context& context, const Watched& watched, const Parts& parts,
         const auto read = [&](const MemoryView& part, std::span<const Range> ranges) {
             return file->read_many(part, ranges);
         };
-        return data::read_runs(read, parts.runs, {memory, *made.second});
+        const auto cached = [&](const MemoryView& part, std::span<const Range> ranges) {
+            return file->read_many(part, ranges, true);
+        };
+        return data::read_box({read, cached}, parts.runs, {memory, *made.second});
     } catch (const Error&) {
         return false;
     } catch (const std::bad_alloc&) {

@@ -1,6 +1,10 @@
-// Small reads in Python: SmallReader, which reads small boxes of one dataset.
+// Small reads in Python: SmallReader, which reads boxes and rows of one dataset. It tries, in this order:
 //
-// It answers None where a transfer must be made, and then nothing has happened that counts. Whoever asked starts that
+// 1. A box of at most 64 KiB, out of a few ranges of the file or out of decoded chunks: find(), take().
+// 2. A larger box, where the host reaches the memory: up to 4 MiB, or 1 GiB that the page cache has: find_box().
+// 3. Rows that the index lists: read_more().
+//
+// It answers None where a transfer must be made, and then nothing has happened that counts. The caller starts that
 // transfer, which finds another way or tells the error. So no error is told twice here, and none is lost.
 #include <nanobind/stl/shared_ptr.h>
 
@@ -106,10 +110,12 @@ class SmallReader {
     nb::object read_into(nb::handle index, nb::handle out) {
         Asked asked;
         data::Runs runs;
-        if (source_.backwards || !find(index, asked, runs)) return nb::none();
+        if (source_.backwards) return nb::none();
         try {
+            const bool is_small = find(index, asked, runs);
+            if (!is_small && (!emulated_ || !find_box(index, asked, runs))) return nb::none();
             need_own_process(context_);
-            if (emulated_) return read_into_host(asked, runs, out);
+            if (emulated_) return is_small ? read_into_host(asked, runs, out) : read_box_into(asked, runs, out);
             const nb::object description = nb::getattr(out, "__cuda_array_interface__", nb::none());
             if (!has_device_shape(description, layout_, asked)) return nb::none();
             const BorrowedMemory borrowed(context_, out, BorrowedMemory::Use::write_into, description);
@@ -146,6 +152,21 @@ class SmallReader {
         return told(take(asked, runs.all(), [&] { return host.view(); }));
     }
 
+    nb::object read_box_into(const Asked& asked, const data::Runs& runs, nb::handle out) {
+        const HostOut host(out);
+        if (!host.fits(layout_, asked)) return nb::none();
+        const nb::object held = held_file();
+        if (held.is_none()) return nb::bool_(false);
+        data::RunsRead done;
+        const auto place = [&] { return host.view(); };
+        const auto move = [&](const File& file, const data::RunsInto& into) {
+            return data::read_box(file, runs.all(), into);
+        };
+        if (!move_many(nb::cast<const PythonFile&>(held).file, place, move, done)) return nb::none();
+        tally_->add(done);
+        return nb::bool_(true);
+    }
+
     bool take_named(const Asked& asked, std::span<const FileRun> runs, PythonBuffer& buffer,
                     std::array<SmallRead, kMostReads>& reads) const {
         const GilReleased release;
@@ -177,13 +198,12 @@ class SmallReader {
         if (!tally_->open || source_.chunks.chunk_bytes != 0) return nb::none();
         Asked box;
         data::Runs runs;
-        if (ask(index, layout_, source_.backwards, box)) {
-            const std::uint64_t most = emulated_ ? data::kMostHere / layout_.item_bytes() : 0;
-            if (box.elements > most || !layout_.runs(box.box, runs)) return nb::none();
+        if (emulated_ && find_box(index, box, runs)) {
             return take_many(box, bytes_of(box), [&](const File& file, const data::RunsInto& into) {
-                return data::read_runs(file, runs.all(), into);
+                return data::read_box(file, runs.all(), into);
             });
         }
+        if (Asked other; ask(index, layout_, source_.backwards, other)) return nb::none();
         std::vector<std::int64_t> numbers;
         if (source_.backwards || !ask_rows(index, layout_.extent(0), numbers)) return nb::none();
         Asked rows;
@@ -204,19 +224,20 @@ class SmallReader {
         if (held.is_none()) return nb::bool_(false);
         PythonBuffer buffer;
         data::RunsRead done;
-        if (!move_many(nb::cast<const PythonFile&>(held).file, bytes, move, {&buffer, &done})) return nb::none();
+        const auto place = [&] { return fresh(buffer, bytes); };
+        if (!move_many(nb::cast<const PythonFile&>(held).file, place, move, done)) return nb::none();
         tally_->add(done);
         return answer(std::move(buffer), asked);
     }
 
-    template <typename Move>
-    bool move_many(const File& file, std::uint64_t bytes, const Move& move,
-                   std::pair<PythonBuffer*, data::RunsRead*> made) const {
+    // `place` gives the memory, without the GIL.
+    template <typename Place, typename Move>
+    bool move_many(const File& file, const Place& place, const Move& move, data::RunsRead& done) const {
         const GilReleased release;
         try {
             if (!watched_.holds()) return false;
-            const MemoryView view = fresh(*made.first, bytes);
-            if (!move(file, data::RunsInto{view, *made.second})) return false;
+            const MemoryView view = place();
+            if (!move(file, data::RunsInto{view, done})) return false;
             if (source_.swap_bytes != 0) swap(view);
             return true;
         } catch (const Error&) {
@@ -239,6 +260,14 @@ class SmallReader {
         if (asked.elements > kSmallReadBytes / layout_.item_bytes()) return false;
         if (!layout_.runs(asked.box, runs)) return false;
         return source_.chunks.chunk_bytes != 0 || runs.all().size() <= kMostReads;
+    }
+
+    // Where the bytes of a larger box are. False: it is larger still, decoded, or not simply there.
+    bool find_box(nb::handle index, Asked& asked, data::Runs& runs) const {
+        asked = {};
+        if (!tally_->open || source_.chunks.chunk_bytes != 0) return false;
+        if (!ask(index, layout_, source_.backwards, asked)) return false;
+        return asked.elements <= data::kMostCached / layout_.item_bytes() && layout_.runs(asked.box, runs);
     }
 
     // `memory` gives the place for the elements, without the GIL.

@@ -9,12 +9,12 @@ namespace {
 bool load(const Context& context, const std::string& name, PythonBuffer& buffer) {
     const File file = context.open(name);
     const std::uint64_t bytes = file.size_bytes();
-    if (bytes == 0 || bytes > data::kMostHere) return false;
+    if (bytes == 0 || bytes > data::kMostCached) return false;
     buffer.owner = context.allocate(bytes);
     buffer.part = buffer.owner.view();
     const data::FileRun whole{0, 0, bytes};
     data::RunsRead done;
-    return data::read_runs(file, {&whole, 1}, {{buffer.part.data, bytes, MemoryKind::system}, done});
+    return data::read_box(file, {&whole, 1}, {{buffer.part.data, bytes, MemoryKind::system}, done});
 }
 
 // None: as load(). Only the emulated device has memory that the host reaches.

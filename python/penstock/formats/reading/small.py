@@ -3,10 +3,11 @@
 `dataset[i : i + 1]` in a loop asks for a few KiB a million times; a program that opens a file for one row asks once.
 Where the bytes of a dataset are stored as they are read, the native SmallReader finds the ranges of the file and reads
 them on the calling thread, as the policy would have had it done. Where the cores decode chunks, it takes the bytes out
-of chunks that an earlier read has left decoded, or decodes one there and then. A box of some MiB, and rows that are
-listed, it reads by many small reads, where the host reaches the memory. It answers None to all else: other lists, large
-boxes, missing chunks, a file that changed, errors. Then the way of all reads is taken, so that no error is told in two
-ways. What must stay true: bytes, shapes and evidence are those of that way, but for the staging that no byte needed.
+of chunks that an earlier read has left decoded, or decodes one there and then. Where the host reaches the memory, it
+reads by many small reads: a box of some MiB, a larger one that the page cache has, and rows that are listed. It answers
+None to all else: other lists, large boxes of a disk, missing chunks, a file that changed, errors. Then the way of all
+reads is taken, so that no error is told in two ways. What must stay true: bytes, shapes and evidence are those of that
+way, but for the staging that no byte needed.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from penstock.formats.reading.request import SMALL_BYTES, Request, arrange, word
 
 _MOST_DIMENSIONS = 16  # of the native reader
 _FEW_CHUNKS = 256  # of a dataset, which its first read may look for: that takes less than planning
-_MOST_WHOLE = 4 << 20  # bytes of several datasets; more are worth a queue
+_MOST_WHOLE = 1 << 30  # bytes of whole datasets that are read so: beyond 4 MiB where the page cache has them
 _LOOKED_UP = 4096  # chunks of a dataset that are found one by one
 
 

@@ -19,6 +19,7 @@ import numpy as np
 
 import penstock
 from penstock import Error
+from penstock._text import bytes_text
 from penstock_bench.engine.rounds import Absent, need
 from penstock_bench.suites.data.files import GZIP_LEVEL, NAME, ROW_BYTES, place, plain_place
 from penstock_bench.suites.data.pair import Call, Pair, row_of
@@ -30,6 +31,7 @@ CHUNK_ITEMS = 1 << 18  # of float32: 1 MiB
 MANY, MANY_BYTES = 20_000, 2048  # rows of one call, and bytes of each
 MANY_CHUNK = 64  # rows of a chunk of the chunked dataset
 _CHUNKED = "chunked"  # name of that dataset
+_INTO = " into memory that is there"
 
 
 class _Many(NamedTuple):
@@ -58,8 +60,14 @@ def pairs(run: Run) -> Iterator[Pair]:
         yield Pair(f"{many} rows of 2 KiB{name}", beside, make, needs, 0.02, many * MANY_BYTES, by_clock=True)
     if not run.emulated:
         yield Pair("HDF5: a row to the GPU", beside, partial(_of_row, run), needs, 4, by_clock=True)
+    array = 3 * many * MANY_BYTES
+    yield Pair("HDF5: a large array", beside, partial(_of_array, run, False), needs, 0.05, array, by_clock=True)
+    yield Pair(f"HDF5: a large array{_INTO}", beside, partial(_of_array, run, True), needs, 0.05, array, by_clock=True)
     peer, module = ("os.preadv", "numpy") if run.emulated else ("KvikIO", "kvikio")
-    yield Pair("file.read: 4 KiB", peer, partial(_of_plain, run), (module,), 20, by_clock=True)
+    for bytes, calls in ((ROW_BYTES, 20), (256 << 10, 5), (1 << 20, 1)):
+        if bytes <= run.bytes:
+            make = partial(_of_plain, run, bytes)
+            yield Pair(f"file.read: {bytes_text(bytes)}", peer, make, (module,), calls, bytes, by_clock=True)
 
 
 def make(run: Run) -> None:
@@ -159,6 +167,31 @@ def _of_many(run: Run, kind: _Many, stack: ExitStack) -> tuple[Call, Call]:
     return lambda turn: ours[lists[turn % 4]], _theirs(run, sorted_first)
 
 
+def _of_array(run: Run, into: bool, stack: ExitStack) -> tuple[Call, Call]:
+    ours, theirs = _opened(run, stack, _rows(run))
+    if not into:
+        return lambda _: ours.read(), _theirs(run, lambda _: theirs[...])
+    other = np.empty(theirs.shape, "f4")
+
+    def read_direct(_: int) -> np.ndarray:
+        theirs.read_direct(other)
+        return other
+
+    if run.emulated:
+        out: Any = np.empty(theirs.shape, "f4")
+        return lambda _: ours.read(out=out), read_direct
+    import cupy
+
+    out, beside = cupy.empty(theirs.shape, "f4"), cupy.empty(theirs.shape, "f4")
+
+    def copied(turn: int) -> Any:
+        beside.set(read_direct(turn))
+        cupy.cuda.get_current_stream().synchronize()
+        return beside
+
+    return lambda _: ours.read(out=out), copied
+
+
 def _of_row(run: Run, stack: ExitStack) -> tuple[Call, Call]:
     """Into memory that is there."""
     import cupy
@@ -174,10 +207,10 @@ def _of_row(run: Run, stack: ExitStack) -> tuple[Call, Call]:
     return lambda turn: ours.read(row_of(run, turn), out=out), copied
 
 
-def _of_plain(run: Run, stack: ExitStack) -> tuple[Call, Call]:
+def _of_plain(run: Run, bytes: int, stack: ExitStack) -> tuple[Call, Call]:
     file = stack.enter_context(run.context.open(plain_place(run)))
     if run.emulated:
-        memory, other = np.empty(ROW_BYTES, np.uint8), np.empty(ROW_BYTES, np.uint8)
+        memory, other = np.empty(bytes, np.uint8), np.empty(bytes, np.uint8)
         descriptor = os.open(plain_place(run), os.O_RDONLY)
         stack.callback(os.close, descriptor)
         theirs = partial(_read_by, lambda offset: os.preadv(descriptor, [other], offset), other)
@@ -185,11 +218,12 @@ def _of_plain(run: Run, stack: ExitStack) -> tuple[Call, Call]:
         import cupy
         import kvikio
 
-        memory, other = (cupy.empty(ROW_BYTES, cupy.uint8) for _ in range(2))
+        memory, other = (cupy.empty(bytes, cupy.uint8) for _ in range(2))
         kvik = stack.enter_context(kvikio.CuFile(str(plain_place(run)), "r"))
-        theirs = partial(_read_by, lambda offset: kvik.read(other, ROW_BYTES, offset), other)
+        theirs = partial(_read_by, lambda offset: kvik.read(other, bytes, offset), other)
     ours = partial(_read_by, lambda offset: file.read(memory, offset), memory)
-    return (lambda turn: ours(row_of(run, turn))), (lambda turn: theirs(row_of(run, turn)))
+    last = (run.bytes - bytes) // ROW_BYTES + 1
+    return (lambda turn: ours(row_of(run, turn) % last)), (lambda turn: theirs(row_of(run, turn) % last))
 
 
 def _read_by(read: Callable[[int], object], memory: Any, row: int) -> Any:

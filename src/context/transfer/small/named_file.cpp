@@ -89,7 +89,8 @@ std::optional<SmallRead> NamedFile::read(MemoryView memory, std::uint64_t offset
     return SmallRead{memory, offset_bytes, seconds, state.engine.pinned_peak_bytes(), std::move(plan)};
 }
 
-std::optional<SmallReads> NamedFile::read_many(const MemoryView& memory, std::span<const Range> ranges) const {
+std::optional<SmallReads> NamedFile::read_many(const MemoryView& memory, std::span<const Range> ranges,
+                                               bool cached_only) const {
     const Clock::time_point started = Clock::now();
     if (memory.kind != MemoryKind::system && memory.kind != MemoryKind::pinned) return std::nullopt;
     ContextState& state = ContextState::of(context_);
@@ -106,7 +107,9 @@ std::optional<SmallReads> NamedFile::read_many(const MemoryView& memory, std::sp
             if (!is_small(memory, range) || !sample(range, {memory.kind, touch}, made)) return std::nullopt;
             bytes += range.bytes;
         }
-        const ssize_t got = state.system.pread(fd_.get(), some.front().memory, bytes, some.front().offset_bytes);
+        const auto& [file, offset_bytes, place, first_bytes] = some.front();
+        const ssize_t got = cached_only ? state.system.pread_cached(fd_.get(), place, bytes, offset_bytes)
+                                        : state.system.pread(fd_.get(), place, bytes, offset_bytes);
         if (got != static_cast<ssize_t>(bytes)) return std::nullopt;
         made.bytes += bytes;
         ++made.operations;

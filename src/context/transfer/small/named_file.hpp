@@ -27,8 +27,10 @@ class NamedFile {
     const struct stat& status() const noexcept { return status_; }
     // As File::try_small_read.
     std::optional<SmallRead> read(MemoryView memory, std::uint64_t offset_bytes) const;
-    // As File::try_small_reads, into memory that the host reaches. Any number of threads may call it.
-    std::optional<SmallReads> read_many(const MemoryView& memory, std::span<const Range> ranges) const;
+    // As File::try_small_reads, or try_cached_reads, into memory that the host reaches. Any number of threads may call
+    // it. Where the file system does not say whether a read would wait, nothing is taken to be cached.
+    std::optional<SmallReads> read_many(const MemoryView& memory, std::span<const Range> ranges,
+                                        bool cached_only = false) const;
 
   private:
     NamedFile(const Context& context, const std::string& name) : context_(context), name_(name) {}

@@ -57,10 +57,18 @@ std::uint64_t key_of(const Submission& submission, const Extent& extent, FirstTo
                           static_cast<std::uint64_t>(extent.file->memory_backed()));
 }
 
-bool may_be_small(const Submission& submission, const Extent& extent) {
+bool is_larger(const Extent& extent) { return extent.bytes > kSmallReadBytes; }
+
+bool may_be_larger(const Submission& submission, const Extent& extent) {
+    return submission.to_host() && submission.path() == PathKind::automatic && !extent.file->place &&
+           extent.bytes <= submission.context.machine().caller_cached_bytes;
+}
+
+bool may_be_small(const Submission& submission, const Extent& extent, bool or_larger = false) {
     const ContextOptions& options = submission.context.options;
-    if (extent.bytes == 0 || extent.bytes > kSmallReadBytes || extent.memory == nullptr) return false;
+    if (extent.bytes == 0 || extent.memory == nullptr) return false;
     if (extent.offset_bytes > kLastOffset - extent.bytes || options.workers != 0) return false;
+    if (is_larger(extent)) return or_larger && may_be_larger(submission, extent);
     if (submission.path() != PathKind::automatic && submission.path() != PathKind::buffered) return false;
     // From this size on, the policy asks the page cache first, if it has a profile.
     return !extent.file->place || (extent.bytes < policy::kAskedMin && !options.adaptive);
@@ -113,6 +121,7 @@ std::shared_ptr<const SmallPlan> SmallPlans::of(const Submission& submission, co
     if (planned_inline(plan)) {
         made = std::make_shared<const SmallPlan>(SmallPlan{plan.describe(), plan.reason(), plan.predicted_seconds()});
     }
+    if (!made && is_larger(extent)) return nullptr;  // the page cache may have the bytes another time
     const std::lock_guard lock(mutex_);
     if (known_.size() >= kMostPlans) known_.clear();
     return known_.try_emplace(key, std::move(made)).first->second;
@@ -129,14 +138,17 @@ std::optional<std::shared_ptr<const SmallPlan>> SmallPlans::known(MemoryKind kin
 std::optional<SmallRead> small_read(const Submission& submission, const Extent& extent) {
     ContextState& context = submission.context;
     context.check_process();
-    if (!may_be_small(submission, extent)) return std::nullopt;
+    if (!may_be_small(submission, extent, true)) return std::nullopt;
     const std::shared_ptr<Memory> ours = context.memory_at(extent.memory);  // kept until the bytes are there
     if (ours && !inside(*ours, extent)) return std::nullopt;
     const FirstTouch touch = ours ? ours->first_touch() : FirstTouch::none;
+    const UnderWay under_way(context, *extent.file);
+    // What is not in the page cache is found out by the read itself, in a microsecond. A plan takes twenty.
+    const int fd = extent.file->handle().buffered_fd;
+    if (is_larger(extent) && !moved_from_cache(submission, extent, fd)) return std::nullopt;
     std::shared_ptr<const SmallPlan> plan = context.small_plans.of(submission, extent, touch);
     if (!plan) return std::nullopt;
-    const UnderWay under_way(context, *extent.file);
-    if (!moved(submission, extent)) return std::nullopt;
+    if (!is_larger(extent) && !moved(submission, extent)) return std::nullopt;
     extent.file->bytes_read += extent.bytes;
     const double seconds = seconds_since(submission.started);
     return SmallRead{{extent.memory, extent.bytes, submission.kind}, extent.offset_bytes, seconds,

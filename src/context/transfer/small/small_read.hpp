@@ -5,6 +5,9 @@
 // cannot wait for such a read, cancel it or ask how far it is, so none of that is needed, and all of its evidence
 // follows from the few numbers of a SmallRead.
 //
+// Reads of up to policy::caller_cached_bytes() go so too where their bytes are for memory of the host and in the page
+// cache, which the read itself finds out: it waits for no storage.
+//
 // What must stay true: it is taken only where a transfer would move the bytes in the same way; a read that does not
 // bring all of its bytes is left to a transfer, which tells the end of the file and all errors.
 #pragma once

@@ -31,7 +31,22 @@ class CountedReads : public os::System {
         }
         return System::pread(fd, memory, std::min(bytes, most_bytes), offset);
     }
-    std::atomic<int> reads{0};
+    // The bytes of the file from `cold_from` on are not in the page cache.
+    ssize_t pread_cached(int fd, void* memory, std::size_t bytes, std::uint64_t offset) override {
+        ++cached_reads;
+        if (refuses_to_tell) {
+            errno = EOPNOTSUPP;
+            return -1;
+        }
+        if (offset < cold_from) {
+            return System::pread(fd, memory, std::min<std::size_t>(bytes, cold_from - offset), offset);
+        }
+        errno = EAGAIN;
+        return -1;
+    }
+    std::atomic<int> reads{0}, cached_reads{0};
+    std::uint64_t cold_from = UINT64_MAX;
+    bool refuses_to_tell = false;
     int failure = 0;
     std::size_t most_bytes = SIZE_MAX;
 };
@@ -56,6 +71,12 @@ std::string told(Evidence evidence) {
     return evidence.to_json();
 }
 
+// The CPU reaches all memory of the emulated device.
+std::vector<unsigned char> held(const MemoryView& memory) {
+    const auto* begin = static_cast<const unsigned char*>(memory.data);
+    return {begin, begin + memory.bytes};
+}
+
 TEST_F(SmallReadTest, brings_the_bytes_and_evidence_of_a_transfer_by_one_call) {
     const Context context = make();
     const File file = context.open(directory_.file("data"));
@@ -68,14 +89,71 @@ TEST_F(SmallReadTest, brings_the_bytes_and_evidence_of_a_transfer_by_one_call) {
             EXPECT_EQ(system_.reads, before + 1);
             ASSERT_TRUE(small) << bytes;
             EXPECT_EQ(small->memory.bytes, bytes);
-            const auto* held = static_cast<const unsigned char*>(memory.data);  // the CPU reaches all of it here
-            EXPECT_EQ(std::vector<unsigned char>(held, held + bytes), stamped(bytes, 12'345));
+            EXPECT_EQ(held(memory), stamped(bytes, 12'345));
             EXPECT_GT(small->seconds, 0);
             const Outcome whole = file.read(memory, 12'345);
             EXPECT_EQ(told(small->evidence()), told(whole.evidence));
             EXPECT_EQ(small->evidence().pinned_peak_bytes, whole.evidence.pinned_peak_bytes);
         }
     }
+}
+
+// Files of memory are read without asking.
+int calls_of_larger(const File& file, const CountedReads& system) {
+    return file.facts().file_system == "tmpfs" ? system.reads : system.cached_reads;
+}
+
+TEST_F(SmallReadTest, may_be_larger_for_the_host_where_the_page_cache_has_the_bytes) {
+    const Context context = make();
+    const File file = context.open(directory_.file("data"));
+    for (const MemoryKind kind : {MemoryKind::pinned, MemoryKind::system}) {
+        const Buffer buffer = context.allocate(kFileBytes - 1000, kind);
+        for (const std::uint64_t bytes : {kSmallReadBytes + 1, buffer.bytes()}) {
+            const MemoryView memory = buffer.view().slice(0, bytes);
+            std::memset(memory.data, 0xee, bytes);
+            const int before = calls_of_larger(file, system_);
+            const auto larger = file.try_small_read(memory, 999);
+            ASSERT_TRUE(larger) << bytes;
+            EXPECT_EQ(calls_of_larger(file, system_), before + 1);
+            EXPECT_EQ(held(memory), stamped(bytes, 999));
+            EXPECT_EQ(told(larger->evidence()), told(file.read(memory, 999).evidence));
+            EXPECT_NE(larger->plan->plan.find("on the calling thread"), std::string::npos) << larger->plan->plan;
+        }
+    }
+    const Buffer of_device = context.allocate(kSmallReadBytes + 1, MemoryKind::device);
+    EXPECT_FALSE(file.try_small_read(of_device.view()));
+    const Buffer longer = context.allocate(8 * kMiB, MemoryKind::system);
+    EXPECT_FALSE(file.try_small_read(longer.view()));
+}
+
+TEST_F(SmallReadTest, that_is_larger_waits_for_no_storage) {
+    const Context context = make();
+    const File file = context.open(directory_.file("data"));
+    if (file.facts().file_system == "tmpfs") GTEST_SKIP() << "files of tmpfs lie in memory";
+    const Buffer buffer = context.allocate(128 * kKiB, MemoryKind::system);
+    for (const std::uint64_t cold_from : {std::uint64_t{0}, 100 * kKiB}) {
+        system_.cold_from = cold_from;
+        EXPECT_FALSE(file.try_small_read(buffer.view()));
+    }
+    EXPECT_EQ(system_.reads, 0);
+    EXPECT_EQ(file.read(buffer.view()).bytes, buffer.bytes());
+    EXPECT_EQ(held(buffer.view()), stamped(buffer.bytes()));
+    system_.cold_from = UINT64_MAX;
+    EXPECT_TRUE(file.try_small_read(buffer.view())) << "what was not there once may be there now";
+}
+
+TEST_F(SmallReadTest, that_is_larger_asks_the_page_cache_where_a_read_does_not_tell) {
+    const Context context = make();
+    const File file = context.open(directory_.file("data"));
+    if (file.residency(0, kFileBytes).source != "cachestat") GTEST_SKIP() << "no cachestat for these files here";
+    const Buffer buffer = context.allocate(128 * kKiB, MemoryKind::system);
+    system_.refuses_to_tell = true;
+    EXPECT_TRUE(file.try_small_read(buffer.view()));
+    EXPECT_EQ(held(buffer.view()), stamped(buffer.bytes()));
+    file.sync();
+    file.drop_cache(0, kFileBytes);
+    if (file.residency(0, kFileBytes).fraction() > 0) GTEST_SKIP() << "the page cache keeps the file";
+    EXPECT_FALSE(file.try_small_read(buffer.view()));
 }
 
 TEST_F(SmallReadTest, is_none_where_a_transfer_does_more_or_less) {
