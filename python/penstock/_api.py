@@ -34,7 +34,7 @@ from penstock._options import (
     need_known,
 )
 from penstock._profiles import Profiles
-from penstock._told import Evidence as Evidence, Outcome as Outcome, evidence_of
+from penstock._told import Evidence as Evidence, Outcome as Outcome
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -58,7 +58,7 @@ class Plan:
 
 def _outcome(raw: _core.Outcome) -> Outcome:
     raw.or_throw()
-    return Outcome(raw.bytes, raw.seconds, raw.reached_end, raw.path, evidence_of(raw.evidence_json))
+    return Outcome(raw.bytes, raw.seconds, raw.reached_end, raw.path, raw)
 
 
 LEAVE_S = 0.2  # for which operations under way are waited for by whoever cancelled them and leaves

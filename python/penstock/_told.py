@@ -103,7 +103,12 @@ class Outcome:
     path: str  # the path that moved all bytes, "mixed", or "none"
 
     def __init__(
-        self, bytes: int, seconds: float, reached_end: bool, path: str, evidence: Evidence | _core.SmallRead
+        self,
+        bytes: int,
+        seconds: float,
+        reached_end: bool,
+        path: str,
+        evidence: Evidence | _core.SmallRead | _core.Outcome,
     ) -> None:
         _set_bytes(self, bytes)
         _set_seconds(self, seconds)
@@ -115,7 +120,7 @@ class Outcome:
     def evidence(self) -> Evidence:
         """How the bytes went, and what is known of that."""
         told = self._told
-        if isinstance(told, _core.SmallRead):  # few ask, and making it takes longer than the read
+        if isinstance(told, _core.SmallRead | _core.Outcome):  # few ask, and making it takes longer than a small read
             told = evidence_of(told.evidence_json)
             _set_told(self, told)
         return told

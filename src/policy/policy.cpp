@@ -234,17 +234,20 @@ bool goes_inline(const RequestFacts& request, const MachineFacts& machine, Choic
     return !(clearly_faster(cold.next, cold.cost) && cold.next.path == hot.next.path);
 }
 
-// A read by one path that the waiting thread can make itself. A profile has measured it by workers: what is predicted
-// is the most that it takes, and nothing is learnt of it.
+// A transfer by one path that the waiting thread can make itself. A profile has measured it by workers: what is
+// predicted is the most that it takes, and nothing is learnt of it.
 void put_on_caller(Plan& plan, const RequestFacts& request, const MachineFacts& machine) {
     if (plan.steps.size() != 1) return;
     Step& step = plan.steps.front();
     if (step.shape.path == PathKind::direct && direct_on_caller(request, machine)) {
         step.shape = {PathKind::direct, Direction::read, true, true, machine.caller_direct_bytes, 0, 1, 1};
-    } else if (step.shape.path == PathKind::buffered && cached_on_caller(request, machine)) {
-        step.shape = {PathKind::buffered, Direction::read, false, true, machine.caller_cached_bytes, 0, 1, 1};
+    } else if (step.shape.path == PathKind::buffered && copied_on_caller(request, machine)) {
+        const bool reads = request.direction == Direction::read;
+        step.shape = {PathKind::buffered, request.direction, false, true, machine.caller_cached_bytes, 0, 1, 1};
         step.cost_curve = 0;
-        if (request.costs == nullptr) step.reason = "in the page cache: a worker would have to be woken";
+        if (request.costs != nullptr) return;
+        step.reason = reads ? "in the page cache: a worker would have to be woken"
+                            : "small write: to the page cache; a worker would have to be woken";
     }
 }
 
@@ -283,6 +286,7 @@ Plan make_plan(const RequestFacts& request, const MachineFacts& machine) {
         const bool asked = request.path != PathKind::automatic;
         add_write_steps(plan, asked ? asked_for(part, request, machine) : choose_write(part, request, machine),
                         request, machine);
+        put_on_caller(plan, request, machine);
     }
     for (const Step& step : plan.steps) {
         plan.pinned_bytes += staging_bytes(step.shape);

@@ -20,8 +20,8 @@ namespace penstock::policy {
 
 // A waiting caller moves requests of at most this size on its own thread.
 inline constexpr std::uint64_t kInlineBytes = 64 * kKiB;
-// A waiting caller copies cached bytes to memory of the host itself up to this size. Workers copy faster together, but
-// to wake the first of them takes as long as to copy one or two MiB.
+// A waiting caller copies between memory of the host and the page cache itself up to this size. Workers copy faster
+// together, but to wake the first of them takes as long as to copy one or two MiB.
 constexpr std::uint64_t caller_cached_bytes(std::uint32_t cpus) { return cpus <= 2 ? 4 * kMiB : 1 * kMiB; }
 // A smaller cached read takes hardly longer than asking for its residency, so that is not asked.
 inline constexpr std::uint64_t kAskedMin = 16 * kKiB;
@@ -90,7 +90,7 @@ struct MachineFacts {
     std::string uring_cause;         // why not
     bool cachestat = false;          // finding which pages are cached takes less than a microsecond
     std::uint64_t caller_direct_bytes = 0;  // largest read past the page cache by a waiting thread; 0: none
-    std::uint64_t caller_cached_bytes = 0;  // largest read of cached bytes for host memory by a waiting thread
+    std::uint64_t caller_cached_bytes = 0;  // the most that a waiting thread copies between host and page cache
 };
 
 // Throws Error: unsupported if the path that the caller named cannot be taken, fallback_refused in strict requests,

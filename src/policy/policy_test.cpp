@@ -182,6 +182,31 @@ TEST(Policy, what_the_page_cache_has_is_copied_for_the_host_by_the_thread_that_w
     EXPECT_GT(caller_cached_bytes(2), caller_cached_bytes(16)) << "workers of many cores copy faster together";
 }
 
+TEST(Policy, small_writes_of_the_host_go_to_the_page_cache_by_the_thread_that_waits) {
+    RequestFacts request = request_of(Direction::write, 100, kMiB - 1, Residence::unknown);
+    MachineFacts machine = gpu_machine();
+    request.kind = MemoryKind::system;
+    request.blocking = true;
+    EXPECT_FALSE(make_plan(request, machine).steps.at(0).shape.run_inline) << "without leave for it";
+    machine.caller_cached_bytes = kMiB;
+    const Step step = make_plan(request, machine).steps.at(0);
+    EXPECT_TRUE(step.shape.run_inline);
+    EXPECT_EQ(step.shape.path, PathKind::buffered);
+    EXPECT_EQ(step.shape.direction, Direction::write);
+    EXPECT_EQ(step.reason, "small write: to the page cache; a worker would have to be woken");
+    const auto but = [&](const std::function<void(RequestFacts&)>& change) {
+        RequestFacts other = request;
+        change(other);
+        return make_plan(other, machine).steps.at(0).shape.run_inline;
+    };
+    EXPECT_FALSE(but([](RequestFacts& other) { other.durable = true; })) << "that waits for storage";
+    EXPECT_FALSE(but([](RequestFacts& other) { other.dirty_room_bytes = kMiB - 2; })) << "and so does that";
+    EXPECT_TRUE(but([](RequestFacts& other) { other.dirty_room_bytes = kMiB; }));
+    EXPECT_FALSE(but([](RequestFacts& other) { other.kind = MemoryKind::device; }));
+    EXPECT_FALSE(but([](RequestFacts& other) { other.blocking = false; }));
+    EXPECT_FALSE(but([](RequestFacts& other) { other.path = PathKind::buffered; }));
+}
+
 TEST(Policy, small_blocking_requests_run_on_the_calling_thread) {
     RequestFacts request = request_of(Direction::read, 0, 4096, Residence::unknown);
     EXPECT_FALSE(make_plan(request, gpu_machine()).steps.at(0).shape.run_inline);

@@ -112,11 +112,14 @@ bool direct_on_caller(const RequestFacts& request, const MachineFacts& machine) 
     });
 }
 
-bool cached_on_caller(const RequestFacts& request, const MachineFacts& machine) {
-    if (request.direction == Direction::write || !request.blocking || !host_memory(request)) return false;
+bool copied_on_caller(const RequestFacts& request, const MachineFacts& machine) {
+    if (!request.blocking || !host_memory(request)) return false;
     if (request.path != PathKind::automatic || request.workers != 0 || request.depth != 0) return false;
     if (request.chunk_bytes != 0 || request.ranges.size() > kInlineRanges) return false;
     if (request.total_bytes() > machine.caller_cached_bytes) return false;
+    if (request.direction == Direction::write) {
+        return !request.durable && request.total_bytes() <= request.dirty_room_bytes.value_or(UINT64_MAX);
+    }
     return std::all_of(request.segments.begin(), request.segments.end(),
                        [](const Segment& segment) { return segment.residence == Residence::hot; });
 }

@@ -17,8 +17,9 @@ Shape fit_shape(Shape shape, const RequestFacts& request, const MachineFacts& ma
 // several.
 bool direct_on_caller(const RequestFacts& request, const MachineFacts& machine);
 
-// Returns whether the waiting thread copies these bytes, which the page cache has, to memory of the host itself.
-bool cached_on_caller(const RequestFacts& request, const MachineFacts& machine);
+// Returns whether the waiting thread copies these bytes itself: between memory of the host and the page cache, which
+// has what is read and room for what is written.
+bool copied_on_caller(const RequestFacts& request, const MachineFacts& machine);
 
 // Returns the staging memory of all workers of a shape, in bytes.
 std::uint64_t staging_bytes(const Shape& shape) noexcept;

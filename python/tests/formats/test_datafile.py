@@ -288,7 +288,7 @@ def test_a_file_cut_short_while_it_is_read(large: Path) -> None:
 
 def test_a_read_that_ends_while_others_are_summed_counts_too(large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with penstock.open(large, device="host") as file:
-        file["data"].read()
+        file["data"].read(path="buffered")  # by a transfer
         (one,), kept = file._file._record._parts, record.Record()
     late = [threading.Thread(target=kept.add, args=(one,)) for _ in range(3)]
     waiting, summed = list(late), record._sum

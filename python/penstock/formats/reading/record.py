@@ -113,7 +113,7 @@ def outcome_of(
 
 
 def _told(one: _core.Outcome) -> Outcome:
-    return Outcome(one.bytes, one.seconds, one.reached_end, one.path, evidence_of(one.evidence_json))
+    return Outcome(one.bytes, one.seconds, one.reached_end, one.path, one)
 
 
 def outcome_of_tally(tally: _core.SmallTally) -> Outcome | None:
