@@ -16,9 +16,16 @@ namespace {
 constexpr unsigned kWriteAndWait = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
 constexpr std::uint64_t kBehindAll = std::uint64_t{1} << 62;  // there is no page to wait for
 
-int flush(System& system, int fd) noexcept {
+// A process that has no descriptor left cannot make a second one, which says nothing of its writes. A write-back of all
+// to storage then tells the errors of the disk that is elsewhere, and takes longer.
+int flush_without_second(System& system, int fd, bool local) noexcept {
+    if (!is_out_of_descriptors(errno)) return errno;
+    return local || again_if_interrupted([&] { return system.fdatasync(fd); }) == 0 ? 0 : errno;
+}
+
+int flush(System& system, int fd, bool local) noexcept {
     const int second = system.dup(fd);
-    if (second < 0) return errno;
+    if (second < 0) return flush_without_second(system, fd, local);
     return system.close(second) == 0 || errno == EINTR ? 0 : errno;  // Linux has closed it even if close returned EINTR
 }
 
@@ -36,8 +43,8 @@ int ask(System& system, int fd, bool local) noexcept {
 
 // Also clears what remains after the first error. Otherwise the file's next writer would get this writer's error.
 int late_error(System& system, int fd, bool local) noexcept {
-    const int told = flush(system, fd);
-    if (told != 0) static_cast<void>(flush(system, fd));
+    const int told = flush(system, fd, local);
+    if (told != 0) static_cast<void>(flush(system, fd, local));
     const int asked = ask(system, fd, local);
     return told != 0 ? told : asked;
 }

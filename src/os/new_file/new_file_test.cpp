@@ -18,7 +18,6 @@
 
 #include "context/test_files.hpp"
 #include "os/new_file/killing_rig.hpp"
-#include "os/new_file/late_error.hpp"
 #include "os/new_file/temporary.hpp"
 
 namespace penstock::os {
@@ -250,39 +249,6 @@ INSTANTIATE_TEST_SUITE_P(NewFile, Publish,
                              return std::string(tested.param.unnamed ? "unnamed" : "named") +
                                     (tested.param.replaces ? "_replacing" : "_new");
                          });
-
-// Two descriptors ask: the second one gets the error too, unlike with the flags that a flush clears.
-TEST(LateError, is_told_by_the_flush_or_by_the_question) {
-    const TempDirectory directory;
-    RecordingSystem system;
-    const UniqueFd fd(::open(directory.file("data").c_str(), O_CREAT | O_RDWR, 0600));
-    EXPECT_EQ(late_error(system, fd.get(), true), 0);
-    for (const char* step : {"flush", "ask"}) {
-        for (const bool local : {true, false}) {
-            system.fails = step;
-            EXPECT_EQ(late_error(system, fd.get(), local), EIO) << step;
-        }
-    }
-    system.fails = "ask";
-    system.number = ENOSYS;  // as in a sandbox
-    system.done.clear();
-    EXPECT_EQ(late_error(system, fd.get(), true), 0);
-    EXPECT_EQ(system.done, (std::vector<std::string>{"flush", "ask", "fdatasync"}));
-}
-
-// Also clears the rest of the first error. On a network file system, writes all pages and waits.
-TEST(LateError, is_asked_for_again_and_of_all_bytes_where_the_disk_is_elsewhere) {
-    const TempDirectory directory;
-    RecordingSystem system;
-    const UniqueFd fd(::open(directory.file("data").c_str(), O_CREAT | O_RDWR, 0600));
-    system.fails = "flush";
-    EXPECT_EQ(late_error(system, fd.get(), true), EIO);
-    EXPECT_EQ(system.done, (std::vector<std::string>{"flush", "flush", "ask"}));
-    EXPECT_EQ(system.asked_flags, static_cast<unsigned>(SYNC_FILE_RANGE_WAIT_BEFORE));
-    EXPECT_EQ(late_error(system, fd.get(), false), 0);
-    EXPECT_NE(system.asked_flags & SYNC_FILE_RANGE_WRITE, 0u);
-    EXPECT_NE(system.asked_flags & SYNC_FILE_RANGE_WAIT_AFTER, 0u);
-}
 
 // Another writer of the same name comes in between: before a temporary file is locked, it may take the file for a dead
 // process's.
