@@ -38,6 +38,7 @@ class CountedReads : public os::System {
             errno = EOPNOTSUPP;
             return -1;
         }
+        if (brings_from_beyond) return static_cast<ssize_t>(bytes);
         if (offset < cold_from) {
             return System::pread(fd, memory, std::min<std::size_t>(bytes, cold_from - offset), offset);
         }
@@ -47,6 +48,7 @@ class CountedReads : public os::System {
     std::atomic<int> reads{0}, cached_reads{0};
     std::uint64_t cold_from = UINT64_MAX;
     bool refuses_to_tell = false;
+    bool brings_from_beyond = false;  // the bytes, which storage had
     int failure = 0;
     std::size_t most_bytes = SIZE_MAX;
 };
@@ -154,6 +156,21 @@ TEST_F(SmallReadTest, that_is_larger_asks_the_page_cache_where_a_read_does_not_t
     file.drop_cache(0, kFileBytes);
     if (file.residency(0, kFileBytes).fraction() > 0) GTEST_SKIP() << "the page cache keeps the file";
     EXPECT_FALSE(file.try_small_read(buffer.view()));
+}
+
+// Its pages came between the read and the plan.
+TEST_F(SmallReadTest, that_is_larger_is_one_again_where_a_plan_found_the_file_cold) {
+    const Context context = make();
+    const File file = context.open(directory_.file("data"));
+    const Buffer buffer = context.allocate(128 * kKiB, MemoryKind::system);
+    file.sync();
+    file.drop_cache(0, kFileBytes);
+    if (file.residency(0, kFileBytes).fraction() > 0) GTEST_SKIP() << "the page cache keeps the file";
+    system_.brings_from_beyond = true;
+    EXPECT_FALSE(file.try_small_read(buffer.view()));
+    system_.brings_from_beyond = false;
+    file.read(buffer.view(), 0, {.path = PathKind::buffered});
+    EXPECT_TRUE(file.try_small_read(buffer.view()));
 }
 
 TEST_F(SmallReadTest, is_none_where_a_transfer_does_more_or_less) {
