@@ -59,6 +59,7 @@ struct RequestFacts {
     std::uint64_t offset_alignment = 1;   // for O_DIRECT, the largest of all files
     std::uint64_t memory_alignment = 1;
     bool memory_backed = false;      // tmpfs, hugetlbfs: there is no storage below the page cache
+    bool answers_here = false;       // no server is asked for what the page cache has, or before it takes a write
     bool parallel_writes = false;    // several files, or a file system that allows several writers in one file
     bool mapping_registered = false;  // the caller named mmap, and all bytes are registered with the device
     int under_way = 0;               // other transfers of the context, which share threads and storage

@@ -155,6 +155,7 @@ TEST(Policy, what_the_page_cache_has_is_copied_for_the_host_by_the_thread_that_w
     MachineFacts machine = gpu_machine();
     request.kind = MemoryKind::system;
     request.blocking = true;
+    request.answers_here = true;
     const auto is_inline = [&] { return make_plan(request, machine).steps.at(0).shape.run_inline; };
     EXPECT_FALSE(is_inline()) << "without leave for it";
     machine.caller_cached_bytes = kMiB;
@@ -171,6 +172,7 @@ TEST(Policy, what_the_page_cache_has_is_copied_for_the_host_by_the_thread_that_w
     EXPECT_TRUE(but([](RequestFacts& other) { other.kind = MemoryKind::pinned; }));
     EXPECT_FALSE(but([](RequestFacts& other) { other.kind = MemoryKind::device; }));
     EXPECT_FALSE(but([](RequestFacts& other) { other.blocking = false; }));
+    EXPECT_FALSE(but([](RequestFacts& other) { other.answers_here = false; })) << "a server may never answer";
     EXPECT_FALSE(but([](RequestFacts& other) { other.direction = Direction::write; }));
     EXPECT_FALSE(but([](RequestFacts& other) { other.segments[0].residence = Residence::cold; }));
     EXPECT_FALSE(but([](RequestFacts& other) { other.segments[0].residence = Residence::unknown; }));
@@ -187,6 +189,7 @@ TEST(Policy, small_writes_of_the_host_go_to_the_page_cache_by_the_thread_that_wa
     MachineFacts machine = gpu_machine();
     request.kind = MemoryKind::system;
     request.blocking = true;
+    request.answers_here = true;
     EXPECT_FALSE(make_plan(request, machine).steps.at(0).shape.run_inline) << "without leave for it";
     machine.caller_cached_bytes = kMiB;
     const Step step = make_plan(request, machine).steps.at(0);
@@ -204,6 +207,7 @@ TEST(Policy, small_writes_of_the_host_go_to_the_page_cache_by_the_thread_that_wa
     EXPECT_TRUE(but([](RequestFacts& other) { other.dirty_room_bytes = kMiB; }));
     EXPECT_FALSE(but([](RequestFacts& other) { other.kind = MemoryKind::device; }));
     EXPECT_FALSE(but([](RequestFacts& other) { other.blocking = false; }));
+    EXPECT_FALSE(but([](RequestFacts& other) { other.answers_here = false; })) << "a server may never answer";
     EXPECT_FALSE(but([](RequestFacts& other) { other.path = PathKind::buffered; }));
 }
 

@@ -113,7 +113,7 @@ bool direct_on_caller(const RequestFacts& request, const MachineFacts& machine) 
 }
 
 bool copied_on_caller(const RequestFacts& request, const MachineFacts& machine) {
-    if (!request.blocking || !host_memory(request)) return false;
+    if (!request.blocking || !host_memory(request) || !request.answers_here) return false;
     if (request.path != PathKind::automatic || request.workers != 0 || request.depth != 0) return false;
     if (request.chunk_bytes != 0 || request.ranges.size() > kInlineRanges) return false;
     if (request.total_bytes() > machine.caller_cached_bytes) return false;

@@ -133,6 +133,12 @@ void OpenFile::reserve(std::uint64_t bytes) {
     if (system_.ftruncate(new_->fd(), bytes) != 0) fail("set the size of", errno);
 }
 
+bool OpenFile::answers_here() const noexcept {
+    static constexpr std::array kAskServers{"nfs", "lustre", "ceph", "cifs", "smb3", "ocfs2"};
+    if (cached_by() != os::CachedBy::page_cache) return memory_backed();
+    return std::find(kAskServers.begin(), kAskServers.end(), facts_.file_system) == kAskServers.end();
+}
+
 bool OpenFile::parallel_writes() const noexcept {
     static constexpr std::array kRangeLocks{"lustre", "gpfs", "beegfs", "ceph", "panfs", "zfs"};
     return std::find(kRangeLocks.begin(), kRangeLocks.end(), facts_.file_system) != kRangeLocks.end();

@@ -42,6 +42,8 @@ class OpenFile {
     os::FileStat facts() const { return os::file_stat(handle_.buffered_fd, handle_.name); }
     const os::DirectFacts& direct() const noexcept { return direct_; }
     os::CachedBy cached_by() const noexcept { return facts_.cached_by; }
+    // Whether this machine alone answers for bytes of the page cache. A server that is asked first may never answer.
+    bool answers_here() const noexcept;
     bool memory_backed() const noexcept { return facts_.cached_by == os::CachedBy::memory; }
     bool parallel_writes() const noexcept;  // the file system locks ranges, not the file
     std::uint64_t size_bytes() const;     // asks the system; throws

@@ -57,6 +57,7 @@ void add_direct(const OpenFile& file, policy::RequestFacts& facts) {
 void add_files(const std::vector<Extent>& extents, policy::RequestFacts& facts) {
     facts.direct = true;
     facts.memory_backed = true;
+    facts.answers_here = true;
     facts.ranges.reserve(extents.size());
     const OpenFile* last = nullptr;
     for (const Extent& extent : extents) {
@@ -67,6 +68,7 @@ void add_files(const std::vector<Extent>& extents, policy::RequestFacts& facts) 
         last = extent.file.get();
         const FileHandle& handle = last->handle();
         facts.memory_backed &= last->memory_backed();
+        facts.answers_here &= last->answers_here();
         facts.offset_alignment = std::max<std::uint64_t>(facts.offset_alignment, handle.offset_alignment);
         facts.memory_alignment = std::max<std::uint64_t>(facts.memory_alignment, handle.memory_alignment);
         add_direct(*last, facts);

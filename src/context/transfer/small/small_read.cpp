@@ -61,7 +61,7 @@ bool is_larger(const Extent& extent) { return extent.bytes > kSmallReadBytes; }
 
 bool may_be_larger(const Submission& submission, const Extent& extent) {
     return submission.to_host() && submission.path() == PathKind::automatic && !extent.file->place &&
-           extent.bytes <= submission.context.machine().caller_cached_bytes;
+           extent.file->answers_here() && extent.bytes <= submission.context.machine().caller_cached_bytes;
 }
 
 bool may_be_small(const Submission& submission, const Extent& extent, bool or_larger = false) {
@@ -102,7 +102,7 @@ bool moved_from_cache(const Submission& submission, const Extent& extent, int fd
     if (file.memory_backed()) return pread_all(submission, extent, fd);
     const ssize_t got = submission.context.system.pread_cached(fd, extent.memory, extent.bytes, extent.offset_bytes);
     if (got >= 0 || errno != EOPNOTSUPP) return std::cmp_equal(got, extent.bytes);
-    if (file.cached_by() != os::CachedBy::page_cache) return false;
+    if (!file.answers_here()) return false;
     return os::cached_fraction(fd, extent.offset_bytes, extent.bytes) == 1.0 && pread_all(submission, extent, fd);
 }
 
