@@ -91,6 +91,7 @@ struct SmallRead {
     double seconds = 0;
     std::uint64_t pinned_peak_bytes = 0;  // as in Evidence
     std::shared_ptr<const SmallPlan> plan;
+    std::uint64_t operations = 1;  // calls of the system
     Evidence evidence() const;  // what File::read would have said of it
 };
 
@@ -181,7 +182,9 @@ class File {
     // read() for callers who read a few KiB very often, or some MiB that the page cache has. Nothing where read() would
     // do more than one operation on the calling thread, meet the end of the file, or fail: then call it, the memory may
     // hold some of the bytes.
-    std::optional<SmallRead> try_small_read(MemoryView memory, std::uint64_t offset_bytes = 0) const;
+    // `after`: a stream with work on the memory, a cudaStream_t as a number, which the read waits for.
+    std::optional<SmallRead> try_small_read(MemoryView memory, std::uint64_t offset_bytes = 0,
+                                            std::optional<std::uintptr_t> after = {}) const;
     // The same for many pieces of `memory`, which cost little more than a system call each. Those that lie side by side
     // in memory of a device are copied there together. `file` of a range is not looked at. Nothing where one of them is
     // no small read, as above, or leaves the memory.

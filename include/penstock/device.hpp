@@ -99,6 +99,13 @@ class Stream {
     virtual void synchronize() = 0;       // spins: for short waits
     // The same, for a caller who expects the end within some microseconds: a GPU may tell of it sooner.
     virtual void synchronize_soon() { synchronize(); }
+    // One copy to the device after the work that is queued now on a native stream. Returns when both are done. Throws
+    // as follow().
+    virtual void copy_after(std::uintptr_t native, const CopyPiece& piece) {
+        follow(native);
+        copy(CopyDirection::to_device, piece.destination, piece.source, piece.bytes);
+        synchronize_soon();
+    }
     // Stamped pattern: 8-byte little-endian words, word w of the file is stamp_word(seed, w); see penstock/stamp.hpp.
     virtual void stamp(void* memory, std::uint64_t bytes, std::uint64_t file_offset, std::uint64_t seed) = 0;
     virtual StampCheck verify_stamp(const void* memory, std::uint64_t bytes, std::uint64_t file_offset,

@@ -58,7 +58,7 @@ class Plan:
 
 def _outcome(raw: _core.Outcome) -> Outcome:
     raw.or_throw()
-    return Outcome(raw.bytes, raw.seconds, raw.reached_end, raw.path, raw)
+    return Outcome._of(raw)
 
 
 LEAVE_S = 0.2  # for which operations under way are waited for by whoever cancelled them and leaves
@@ -165,7 +165,7 @@ class File:
         opened = self._open or self._raw
         small = None if options else _core.read_small(opened, memory, offset_bytes)
         if small is not None:
-            return Outcome(small.bytes, small.seconds, False, "buffered", small)
+            return Outcome._of(small)
         return Transfer(opened.start_read(memory, offset_bytes, caller_waits=True, **options))._finish()
 
     def write(self, memory: Memory, offset_bytes: int = 0, **options: Unpack[TransferOptions]) -> Outcome:

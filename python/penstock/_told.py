@@ -7,7 +7,7 @@ known is None, never 0.
 from __future__ import annotations
 
 import json
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 from penstock import _core
 
@@ -91,39 +91,58 @@ def evidence_of(text: str) -> Evidence:
     return found
 
 
+class _Said(NamedTuple):
+    bytes: int
+    seconds: float
+    reached_end: bool
+    path: str
+    evidence: Evidence
+
+
 class Outcome:
     """The end of a transfer that did what was asked, or met the end of the file first (then `reached_end`). It does not
     change; two are equal that say the same."""
 
-    __slots__ = ("_told", "bytes", "path", "reached_end", "seconds")
+    __slots__ = ("_told",)
 
-    bytes: int
-    seconds: float
-    reached_end: bool
-    path: str  # the path that moved all bytes, "mixed", or "none"
+    def __init__(self, bytes: int, seconds: float, reached_end: bool, path: str, evidence: Evidence) -> None:
+        _set_told(self, _Said(bytes, seconds, reached_end, path, evidence))
 
-    def __init__(
-        self,
-        bytes: int,
-        seconds: float,
-        reached_end: bool,
-        path: str,
-        evidence: Evidence | _core.SmallRead | _core.Outcome,
-    ) -> None:
-        _set_bytes(self, bytes)
-        _set_seconds(self, seconds)
-        _set_reached_end(self, reached_end)
-        _set_path(self, path)
-        _set_told(self, evidence)
+    @classmethod
+    def _of(cls, native: _core.SmallRead | _core.Outcome) -> Outcome:
+        """That says what the core knows: to ask it for all of that takes longer than a small read."""
+        made = _new(cls)
+        _set_told(made, native)
+        return made
+
+    @property
+    def bytes(self) -> int:
+        """How many arrived, or were written."""
+        return self._told.bytes
+
+    @property
+    def seconds(self) -> float:
+        """From the call to the end."""
+        return self._told.seconds
+
+    @property
+    def reached_end(self) -> bool:
+        """Whether the file ended before the memory was full."""
+        return self._told.reached_end
+
+    @property
+    def path(self) -> str:
+        """The path that moved all bytes, "mixed", or "none"."""
+        return self._told.path
 
     @property
     def evidence(self) -> Evidence:
         """How the bytes went, and what is known of that."""
         told = self._told
-        if isinstance(told, _core.SmallRead | _core.Outcome):  # few ask, and making it takes longer than a small read
-            told = evidence_of(told.evidence_json)
-            _set_told(self, told)
-        return told
+        if not isinstance(told, _Said):
+            evidence = evidence_of(told.evidence_json)
+            _set_told(self, told := _Said(told.bytes, told.seconds, told.reached_end, told.path, evidence))
+        return told.evidence
 
     @property
     def bytes_per_second(self) -> float:
@@ -154,6 +173,4 @@ class Outcome:
         return f"Outcome({', '.join(f'{name}={value!r}' for name, value in values)})"
 
 
-_set_bytes, _set_seconds, _set_reached_end, _set_path, _set_told = (
-    Outcome.__dict__[name].__set__ for name in ("bytes", "seconds", "reached_end", "path", "_told")
-)
+_new, _set_told = object.__new__, Outcome.__dict__["_told"].__set__

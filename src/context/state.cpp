@@ -31,8 +31,9 @@ policy::MachineFacts machine_facts(const ContextOptions& options, const Seams& s
     facts.cachestat = limits.cachestat.usable;
     // A lane of the calling thread moves bytes by itself, and a decorator of paths is to see all operations.
     if (!seams.wrap_path) facts.caller_cached_bytes = policy::caller_cached_bytes(facts.cpus);
-    const bool lanes = engine::Engine::direct_lanes(options.budget_bytes) != 0 && !seams.wrap_path;
-    facts.caller_direct_bytes = lanes ? engine::InlineLanes::kDirectSlotBytes : 0;
+    const bool lanes = engine::Engine::large_lanes(options.budget_bytes) != 0 && !seams.wrap_path;
+    facts.caller_direct_bytes = lanes ? engine::InlineLanes::kLargeSlotBytes : 0;
+    facts.caller_staged_bytes = lanes ? policy::caller_cached_bytes(facts.cpus) : 0;
     return facts;
 }
 

@@ -40,8 +40,8 @@ Engine::Engine(EngineOptions options)
     : options_(std::move(options)),
       // The inline lanes' slots are part of the budget.
       pool_(options_, staging_budget(options_.budget_bytes)),
-      inline_(*options_.device, *options_.system, PathKind::buffered, kInlineLanesMax),
-      direct_(*options_.device, *options_.system, PathKind::direct, direct_lanes(options_.budget_bytes)) {}
+      inline_(*options_.device, *options_.system, InlineLanes::kSlotBytes, kInlineLanesMax),
+      large_(*options_.device, *options_.system, InlineLanes::kLargeSlotBytes, large_lanes(options_.budget_bytes)) {}
 
 Engine::~Engine() {
     scheduler_.stop();
@@ -56,7 +56,8 @@ void Engine::start(const std::shared_ptr<TransferState>& transfer) {
         return;
     }
     if (steps.size() == 1 && steps.front().shape.run_inline) {
-        (steps.front().shape.path == PathKind::direct ? direct_ : inline_).run(*transfer);
+        const bool large = steps.front().shape.staged && steps.front().shape.chunk_bytes > InlineLanes::kSlotBytes;
+        (large ? large_ : inline_).run(*transfer);
         return;
     }
     std::uint32_t workers = 0;
@@ -83,7 +84,7 @@ void Engine::cancel(TransferState& transfer) {
 
 // A small transfer gives its lane back before it ends; a worker gives its path and slots back after that.
 bool Engine::fill_staging(int byte_value, Deadline deadline) {
-    return inline_.fill(byte_value) && direct_.fill(byte_value) && pool_.fill(byte_value, deadline);
+    return inline_.fill(byte_value) && large_.fill(byte_value) && pool_.fill(byte_value, deadline);
 }
 
 bool Engine::runs_here() {

@@ -24,13 +24,13 @@ class Engine {
   public:
     static constexpr std::uint64_t kBudgetMin = 2 * kStagingStep;
     // Such lanes take a sixteenth of the budget: 32 lanes of the default budget, none of a small one.
-    static constexpr std::size_t direct_lanes(std::uint64_t budget_bytes) {
+    static constexpr std::size_t large_lanes(std::uint64_t budget_bytes) {
         const std::uint64_t share = budget_bytes / 16 / kStagingStep * kStagingStep;
-        return std::min<std::size_t>(share / InlineLanes::kDirectSlotBytes, 32);
+        return std::min<std::size_t>(share / InlineLanes::kLargeSlotBytes, 32);
     }
     // What plans may use of a budget: the inline lanes' slots are part of it.
     static constexpr std::uint64_t staging_budget(std::uint64_t budget_bytes) {
-        return budget_bytes - kStagingStep - direct_lanes(budget_bytes) * InlineLanes::kDirectSlotBytes;
+        return budget_bytes - kStagingStep - large_lanes(budget_bytes) * InlineLanes::kLargeSlotBytes;
     }
 
     explicit Engine(EngineOptions options);
@@ -41,12 +41,17 @@ class Engine {
     // Queues the transfer's steps; an inline plan is executed before this returns. A transfer without steps ends here.
     void start(const std::shared_ptr<TransferState>& transfer);
     // A read through a slot on the calling thread. False: not all bytes came, or the device failed.
-    bool read_small(int fd, std::uint64_t offset_bytes, std::span<std::byte> device_memory) {
-        return inline_.read_small(fd, offset_bytes, device_memory);
+    bool read_small(int fd, std::uint64_t offset_bytes, std::span<std::byte> device_memory,
+                    std::optional<std::uintptr_t> after) {
+        return inline_.read_small(fd, offset_bytes, device_memory, after);
     }
     // The same for many ranges, of at most InlineLanes::kSlotBytes each, which become few copies.
     bool read_many(std::span<const RequestRange> ranges) {
-        return (direct_lanes(options_.budget_bytes) != 0 ? direct_ : inline_).read_many(ranges);
+        return lanes().read_many(ranges);
+    }
+    // One read of any size, of parts that `read_part` brings while the part before is copied.
+    bool read_by_halves(std::span<std::byte> device_memory, const InlineLanes::ReadPart& read_part) {
+        return lanes().read_by_halves(device_memory, read_part);
     }
     // Ends the transfer soon; at once when no worker serves it yet.
     void cancel(TransferState& transfer);
@@ -65,12 +70,13 @@ class Engine {
     std::shared_ptr<Team> join_team(const std::shared_ptr<Job>& job, const std::function<bool()>& give_up);
     std::unique_ptr<WorkerPath> lease_alone(Job& job, std::uint32_t worker, const std::function<bool()>& give_up);
     void serve(const std::shared_ptr<Job>& job, std::uint32_t worker);
-    std::uint64_t lanes_bytes() const { return inline_.pinned_bytes() + direct_.pinned_bytes(); }
+    InlineLanes& lanes() { return large_lanes(options_.budget_bytes) != 0 ? large_ : inline_; }
+    std::uint64_t lanes_bytes() const { return inline_.pinned_bytes() + large_.pinned_bytes(); }
 
     EngineOptions options_;
     EnginePool pool_;
     InlineLanes inline_;
-    InlineLanes direct_;
+    InlineLanes large_;
     Scheduler scheduler_;
     std::mutex workers_mutex_;
     std::condition_variable worker_ended_;

@@ -24,12 +24,8 @@ std::size_t side_by_side(std::span<const RequestRange> ranges, std::uint64_t mos
 
 }  // namespace
 
-InlineLanes::InlineLanes(Device& device, os::System& system, PathKind path, std::size_t lanes_max)
-    : device_(device),
-      system_(system),
-      path_(path),
-      slot_bytes_(path == PathKind::direct ? kDirectSlotBytes : kSlotBytes),
-      lanes_max_(lanes_max) {}
+InlineLanes::InlineLanes(Device& device, os::System& system, std::uint64_t slot_bytes, std::size_t lanes_max)
+    : device_(device), system_(system), slot_bytes_(slot_bytes), lanes_max_(lanes_max) {}
 
 InlineLanes::~InlineLanes() {
     idle_.clear();
@@ -91,20 +87,22 @@ void InlineLanes::give_back(std::unique_ptr<Lane> lane) {
 }
 
 void InlineLanes::move_storage(TransferState& transfer, Piece& piece) {
-    const int number = move_rest(system_, transfer, piece, path_);
+    const PathKind path = transfer.plan().steps.front().shape.path;
+    const int number = move_rest(system_, transfer, piece, path);
     if (number == 0) return;
-    const bool refused = path_ == PathKind::direct && refuses_bypass(number);
+    const bool refused = path == PathKind::direct && refuses_bypass(number);
     if (refused && !transfer.request().strict) {
-        transfer.add_fallback(path_, PathKind::buffered, fall_back(system_, transfer, piece),
+        transfer.add_fallback(path, PathKind::buffered, fall_back(system_, transfer, piece),
                               refused_at_transfer(number));
         return;
     }
-    ErrorInfo error = operation_error(piece, transfer.request().direction, number, path_);
+    ErrorInfo error = operation_error(piece, transfer.request().direction, number, path);
     transfer.stop(refused ? bypass_refused(std::move(error)) : std::move(error));
 }
 
 void InlineLanes::move_piece(Lane* lane, TransferState& transfer, const PlanPiece& planned) {
     const bool read = transfer.request().direction == Direction::read;
+    const PathKind path = transfer.plan().steps.front().shape.path;
     const bool staged = lane != nullptr;
     Piece piece = Piece::of(transfer.request().ranges[planned.range].part(planned.offset_bytes, planned.bytes));
     piece.operation_memory = staged ? lane->slot : piece.memory;
@@ -117,13 +115,14 @@ void InlineLanes::move_piece(Lane* lane, TransferState& transfer, const PlanPiec
     move_storage(transfer, piece);
     if (staged && read && piece.moved_bytes != 0) copy(CopyDirection::to_device, piece.moved_bytes);
     if (staged) {
-        transfer.count_staged(path_, read ? piece.moved_bytes - piece.fallen_back_bytes : piece.bytes);
+        transfer.count_staged(path, read ? piece.moved_bytes - piece.fallen_back_bytes : piece.bytes);
         transfer.count_staged(PathKind::buffered, piece.fallen_back_bytes);
     }
-    account(transfer, path_, {&piece, 1});
+    account(transfer, path, {&piece, 1});
 }
 
-bool InlineLanes::read_small(int fd, std::uint64_t offset_bytes, std::span<std::byte> device_memory) {
+bool InlineLanes::read_small(int fd, std::uint64_t offset_bytes, std::span<std::byte> device_memory,
+                             std::optional<std::uintptr_t> after) {
     std::unique_ptr<Lane> lane;
     bool all = false;
     try {
@@ -132,7 +131,9 @@ bool InlineLanes::read_small(int fd, std::uint64_t offset_bytes, std::span<std::
         std::byte* const place = device_memory.size() <= kFewBytes ? lane->few.data() : lane->slot;
         const ssize_t got = system_.pread(fd, place, device_memory.size(), offset_bytes);
         all = got == static_cast<ssize_t>(device_memory.size());
-        if (all) {
+        if (all && after) {
+            lane->stream->copy_after(*after, {device_memory.data(), place, device_memory.size()});
+        } else if (all) {
             lane->stream->copy(CopyDirection::to_device, device_memory.data(), place, device_memory.size());
             lane->stream->synchronize_soon();
         }
@@ -143,7 +144,7 @@ bool InlineLanes::read_small(int fd, std::uint64_t offset_bytes, std::span<std::
     return all;
 }
 
-bool InlineLanes::read_many(std::span<const RequestRange> ranges) {
+bool InlineLanes::by_halves(const std::function<bool(Lane&)>& fill) {
     std::unique_ptr<Lane> lane;
     bool all = false;
     try {
@@ -152,32 +153,56 @@ bool InlineLanes::read_many(std::span<const RequestRange> ranges) {
         for (std::unique_ptr<Event>& copied : lane->copied) {
             if (!copied) copied = device_.make_event();
         }
-        all = fill_halves(*lane, ranges);
-        lane->stream->synchronize();  // whoever borrows the lane next writes to its slot
-    } catch (const Error&) {          // as in read_small
+        all = fill(*lane);
+        lane->stream->synchronize_soon();  // whoever borrows the lane next writes to its slot
+    } catch (const Error&) {               // as in read_small
         all = false;
     }
     if (lane) give_back(std::move(lane));
     return all;
 }
 
+std::byte* InlineLanes::free_half(Lane& lane, std::size_t turn) const {
+    const std::size_t halves = slot_bytes_ / half_bytes();
+    if (!lane.copied[turn % halves]->done()) lane.stream->synchronize();
+    return lane.slot + turn % halves * half_bytes();
+}
+
+void InlineLanes::copy_half(Lane& lane, std::size_t turn, std::span<std::byte> device_memory) const {
+    const std::size_t halves = slot_bytes_ / half_bytes();
+    lane.stream->copy(CopyDirection::to_device, device_memory.data(), lane.slot + turn % halves * half_bytes(),
+                      device_memory.size());
+    lane.stream->record(*lane.copied[turn % halves]);
+}
+
+bool InlineLanes::read_many(std::span<const RequestRange> ranges) {
+    return by_halves([&](Lane& lane) { return fill_halves(lane, ranges); });
+}
+
 bool InlineLanes::fill_halves(Lane& lane, std::span<const RequestRange> ranges) {
-    const std::uint64_t half_bytes = std::max(kSlotBytes, slot_bytes_ / 2);
-    const std::size_t halves = slot_bytes_ / half_bytes;
     os::DiskWaits waits;
     for (std::size_t turn = 0; !ranges.empty(); ++turn) {
-        const std::span<const RequestRange> some = ranges.first(side_by_side(ranges, half_bytes));
-        std::byte* const half = lane.slot + turn % halves * half_bytes;
-        Event& copied = *lane.copied[turn % halves];
-        if (!copied.done()) lane.stream->synchronize();
-        if (!read_to(half, some, waits)) return false;
+        const std::span<const RequestRange> some = ranges.first(side_by_side(ranges, half_bytes()));
+        if (!read_to(free_half(lane, turn), some, waits)) return false;
         const RequestRange& last = some.back();
-        const auto bytes = static_cast<std::uint64_t>(last.memory + last.bytes - some.front().memory);
-        lane.stream->copy(CopyDirection::to_device, some.front().memory, half, bytes);
-        lane.stream->record(copied);
+        copy_half(lane, turn, {some.front().memory, last.memory + last.bytes});
         ranges = ranges.subspan(some.size());
     }
     return true;
+}
+
+bool InlineLanes::read_by_halves(std::span<std::byte> device_memory, const ReadPart& read_part) {
+    return by_halves([&](Lane& lane) {
+        std::size_t turn = 0;
+        for (std::uint64_t done = 0; done < device_memory.size(); ++turn) {
+            const std::span<std::byte> part =
+                device_memory.subspan(done, std::min<std::uint64_t>(half_bytes(), device_memory.size() - done));
+            if (!read_part({free_half(lane, turn), part.size()}, done)) return false;
+            copy_half(lane, turn, part);
+            done += part.size();
+        }
+        return true;
+    });
 }
 
 bool InlineLanes::read_to(std::byte* half, std::span<const RequestRange> ranges, os::DiskWaits& waits) {
@@ -198,16 +223,22 @@ bool InlineLanes::read_to(std::byte* half, std::span<const RequestRange> ranges,
 void InlineLanes::run(TransferState& transfer) {
     std::unique_ptr<Lane> lane;
     std::uint64_t position = 0;
+    const Step& step = transfer.plan().steps.front();
+    const std::uint64_t part_bytes = step.shape.path == PathKind::direct ? slot_bytes_ : half_bytes();
     try {
         const DeviceScope current(device_);
         if (!transfer.request().host_memory) lane = borrow();
-        for (const PlanPiece& piece : transfer.plan().steps.front().pieces) {
-            position = transfer.request().ranges[piece.range].position + piece.offset_bytes;
-            transfer.check_deadline();
-            if (transfer.stopped()) {
-                transfer.short_at(position);
-            } else {
-                move_piece(lane.get(), transfer, piece);
+        for (const PlanPiece& piece : step.pieces) {
+            const std::uint64_t most_bytes = lane ? part_bytes : piece.bytes;
+            for (std::uint64_t done = 0; done < piece.bytes; done += most_bytes) {
+                const PlanPiece part{piece.range, piece.offset_bytes + done, std::min(most_bytes, piece.bytes - done)};
+                position = transfer.request().ranges[part.range].position + part.offset_bytes;
+                transfer.check_deadline();
+                if (transfer.stopped()) {
+                    transfer.short_at(position);
+                } else {
+                    move_piece(lane.get(), transfer, part);
+                }
             }
         }
     } catch (...) {

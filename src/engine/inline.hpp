@@ -1,15 +1,18 @@
 // Small transfers on the calling thread: one pread or pwrite, one copy, one short wait. No queue, no wake-up.
 //
 // Each caller borrows a lane: a stream and one pinned slot. Lanes are made on demand and kept, at most `lanes_max` of
-// them; a caller that finds all of them borrowed waits for one. Lanes of path `direct` read aligned ranges past the
-// page cache. Where a file system refuses that at transfer time, the lane goes through the page cache and records a
-// fallback, or fails a strict transfer. read_many goes through the page cache in lanes of either path.
+// them; a caller that finds all of them borrowed waits for one. Lanes with large slots also read aligned ranges past
+// the page cache. Where a file system refuses that at transfer time, the lane goes through the page cache and records a
+// fallback, or fails a strict transfer.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -24,22 +27,28 @@ namespace penstock::engine {
 
 class InlineLanes {
   public:
-    static constexpr std::uint64_t kSlotBytes = 64 * kKiB;  // of a lane of path `buffered`
-    static constexpr std::uint64_t kDirectSlotBytes = 512 * kKiB;
+    static constexpr std::uint64_t kSlotBytes = 64 * kKiB;
+    static constexpr std::uint64_t kLargeSlotBytes = 512 * kKiB;
 
-    // `path`: buffered, or direct for reads.
-    InlineLanes(Device& device, os::System& system, PathKind path, std::size_t lanes_max);
+    InlineLanes(Device& device, os::System& system, std::uint64_t slot_bytes, std::size_t lanes_max);
     ~InlineLanes();
     InlineLanes(const InlineLanes&) = delete;
     InlineLanes& operator=(const InlineLanes&) = delete;
 
-    // Runs the only step of the transfer to its end. Does not throw: an error of the device stops the transfer.
+    // Runs the only step of the transfer, of path buffered or direct, to its end. Does not throw: an error of the
+    // device stops the transfer. Requires: pieces past the page cache fit a slot.
     void run(TransferState& transfer);
-    // One read of at most kSlotBytes into device memory. False: not all bytes came, or the device failed.
-    bool read_small(int fd, std::uint64_t offset_bytes, std::span<std::byte> device_memory);
+    // One read of at most kSlotBytes into device memory, after the work on the stream `after` of the device, a
+    // cudaStream_t as a number, if there is one. False: not all bytes came, or the device failed.
+    bool read_small(int fd, std::uint64_t offset_bytes, std::span<std::byte> device_memory,
+                    std::optional<std::uintptr_t> after = {});
     // As read_small, for many ranges. Those that lie side by side in memory go there by one copy, during which the next
     // ones are read. False too where their bytes come from a disk.
     bool read_many(std::span<const RequestRange> ranges);
+    // One read of any size into device memory: `read_part` brings one part of it after the other to a half of the slot,
+    // while the part before is copied from the other half. False: a part did not come, or the device failed.
+    using ReadPart = std::function<bool(std::span<std::byte> half, std::uint64_t offset_in_memory)>;
+    bool read_by_halves(std::span<std::byte> device_memory, const ReadPart& read_part);
     // Staging memory that the lanes hold: it grows with them and is kept.
     std::uint64_t pinned_bytes() const;
     // Fills the slots. False: a caller has borrowed a lane, and nothing is filled.
@@ -53,11 +62,17 @@ class InlineLanes {
         std::unique_ptr<Stream> stream;
         std::byte* slot = nullptr;
         std::array<std::byte, kFewBytes> few;
-        std::array<std::unique_ptr<Event>, 2> copied{};  // of each half of the slot; made by read_many
+        std::array<std::unique_ptr<Event>, 2> copied{};  // of each half of the slot; made when halves are first used
     };
     std::unique_ptr<Lane> borrow();
     std::byte* next_slot();  // Requires: mutex_
     void give_back(std::unique_ptr<Lane> lane);
+    // Calls `fill` with a lane that has events, and then waits for the copies that it began. False: it said so, or the
+    // device failed.
+    bool by_halves(const std::function<bool(Lane&)>& fill);
+    std::byte* free_half(Lane& lane, std::size_t turn) const;
+    std::uint64_t half_bytes() const { return std::max(kSlotBytes, slot_bytes_ / 2); }
+    void copy_half(Lane& lane, std::size_t turn, std::span<std::byte> device_memory) const;
     bool fill_halves(Lane& lane, std::span<const RequestRange> ranges);
     bool read_to(std::byte* half, std::span<const RequestRange> ranges, os::DiskWaits& waits);
     void move_piece(Lane* lane,  // null: the host reaches the memory
@@ -66,7 +81,6 @@ class InlineLanes {
 
     Device& device_;
     os::System& system_;
-    const PathKind path_;
     const std::uint64_t slot_bytes_;
     const std::size_t lanes_max_;
     mutable std::mutex mutex_;

@@ -243,7 +243,9 @@ void put_on_caller(Plan& plan, const RequestFacts& request, const MachineFacts& 
         step.shape = {PathKind::direct, Direction::read, true, true, machine.caller_direct_bytes, 0, 1, 1};
     } else if (step.shape.path == PathKind::buffered && copied_on_caller(request, machine)) {
         const bool reads = request.direction == Direction::read;
-        step.shape = {PathKind::buffered, request.direction, false, true, machine.caller_cached_bytes, 0, 1, 1};
+        const bool staged = !host_memory(request);
+        const std::uint64_t most = staged ? machine.caller_staged_bytes : machine.caller_cached_bytes;
+        step.shape = {PathKind::buffered, request.direction, staged, true, most, 0, 1, 1};
         step.cost_curve = 0;
         if (request.costs != nullptr) return;
         step.reason = reads ? "in the page cache: a worker would have to be woken"

@@ -92,6 +92,7 @@ struct MachineFacts {
     bool cachestat = false;          // finding which pages are cached takes less than a microsecond
     std::uint64_t caller_direct_bytes = 0;  // largest read past the page cache by a waiting thread; 0: none
     std::uint64_t caller_cached_bytes = 0;  // the most that a waiting thread copies between host and page cache
+    std::uint64_t caller_staged_bytes = 0;  // and from the page cache to a device
 };
 
 // Throws Error: unsupported if the path that the caller named cannot be taken, fallback_refused in strict requests,

@@ -170,7 +170,7 @@ TEST(Policy, what_the_page_cache_has_is_copied_for_the_host_by_the_thread_that_w
         return make_plan(other, machine).steps.at(0).shape.run_inline;
     };
     EXPECT_TRUE(but([](RequestFacts& other) { other.kind = MemoryKind::pinned; }));
-    EXPECT_FALSE(but([](RequestFacts& other) { other.kind = MemoryKind::device; }));
+    EXPECT_FALSE(but([](RequestFacts& other) { other.kind = MemoryKind::device; })) << "it has no lanes";
     EXPECT_FALSE(but([](RequestFacts& other) { other.blocking = false; }));
     EXPECT_FALSE(but([](RequestFacts& other) { other.answers_here = false; })) << "a server may never answer";
     EXPECT_FALSE(but([](RequestFacts& other) { other.direction = Direction::write; }));
@@ -182,6 +182,29 @@ TEST(Policy, what_the_page_cache_has_is_copied_for_the_host_by_the_thread_that_w
     machine.caller_cached_bytes = kMiB - 1;
     EXPECT_FALSE(is_inline());
     EXPECT_GT(caller_cached_bytes(2), caller_cached_bytes(16)) << "workers of many cores copy faster together";
+}
+
+TEST(Policy, what_the_page_cache_has_is_staged_for_a_device_by_the_thread_that_waits) {
+    RequestFacts request = request_of(Direction::read, 100, kMiB, Residence::hot);
+    MachineFacts machine = gpu_machine();
+    request.blocking = true;
+    request.answers_here = true;
+    const auto step_of = [&] { return make_plan(request, machine).steps.at(0); };
+    EXPECT_FALSE(step_of().shape.run_inline) << "without lanes for it";
+    machine.caller_staged_bytes = kMiB;
+    EXPECT_TRUE(step_of().shape.run_inline);
+    EXPECT_TRUE(step_of().shape.staged);
+    EXPECT_EQ(step_of().shape.chunk_bytes, kMiB);
+    EXPECT_EQ(step_of().reason, "in the page cache: a worker would have to be woken");
+    request.kind = MemoryKind::managed;
+    EXPECT_FALSE(step_of().shape.run_inline);
+    request.kind = MemoryKind::device;
+    request.segments[0].residence = Residence::registered;
+    EXPECT_FALSE(step_of().shape.run_inline) << "the device reads the mapping";
+    request = request_of(Direction::write, 100, kMiB - 1, Residence::unknown);
+    request.blocking = true;
+    request.answers_here = true;
+    EXPECT_FALSE(step_of().shape.run_inline);
 }
 
 TEST(Policy, small_writes_of_the_host_go_to_the_page_cache_by_the_thread_that_waits) {

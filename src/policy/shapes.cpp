@@ -113,10 +113,14 @@ bool direct_on_caller(const RequestFacts& request, const MachineFacts& machine) 
 }
 
 bool copied_on_caller(const RequestFacts& request, const MachineFacts& machine) {
-    if (!request.blocking || !host_memory(request) || !request.answers_here) return false;
+    if (!request.blocking || !request.answers_here) return false;
+    if (!host_memory(request) && (request.kind != MemoryKind::device || request.direction == Direction::write)) {
+        return false;
+    }
     if (request.path != PathKind::automatic || request.workers != 0 || request.depth != 0) return false;
     if (request.chunk_bytes != 0 || request.ranges.size() > kInlineRanges) return false;
-    if (request.total_bytes() > machine.caller_cached_bytes) return false;
+    const std::uint64_t most = host_memory(request) ? machine.caller_cached_bytes : machine.caller_staged_bytes;
+    if (request.total_bytes() > most) return false;
     if (request.direction == Direction::write) {
         return !request.durable && request.total_bytes() <= request.dirty_room_bytes.value_or(UINT64_MAX);
     }

@@ -3,7 +3,13 @@
 // Include it in one source file of a test program, then
 //     INSTANTIATE_TEST_SUITE_P(Host, DeviceSuite, testing::Values(DeviceCase{"host", make}));
 // A case is skipped if its `make` returns nullptr and sets `why`. Every guarantee has a negative control: a change that
-// the test must notice.
+// the test must notice. In the order of the tests, a device
+//   1. knows its memory: kind, extent, alignment, how much there is, and what is not its own;
+//   2. brings the same bytes there and back;
+//   3. runs the work of a stream in order, and that of two streams where an event or copy_after() says so;
+//   4. moves batches of pieces without touching what is beside them;
+//   5. stamps patterns, and finds one wrong byte of them;
+//   6. pins host memory between register_host() and unregister_host().
 #pragma once
 
 #include <gtest/gtest.h>
@@ -177,6 +183,23 @@ TEST_P(DeviceSuite, what_is_awaited_soon_is_done) {
             stream_->copy(CopyDirection::to_host, back.data(), block.data(), bytes);
             stream_->synchronize_soon();
             for (const std::uint64_t at : {std::uint64_t{0}, bytes / 2, bytes - 1}) ASSERT_EQ(back.data()[at], round);
+        }
+    }
+}
+
+// A stream of ours stands for one that another library made.
+TEST_P(DeviceSuite, a_copy_after_the_work_of_another_stream_overwrites_it_and_is_done) {
+    const std::uint64_t bytes = 64 << 20;
+    const Memory block = memory(MemoryKind::device, bytes);
+    const auto other = device_->make_stream();
+    const auto native = reinterpret_cast<std::uintptr_t>(other->native_handle());
+    for (const std::uint64_t few : {std::uint64_t{64}, std::uint64_t{4096}, std::uint64_t{65536}}) {
+        for (int round = 0; round < 8; ++round) {
+            const auto expected = random_bytes(few, few + static_cast<std::uint64_t>(round));
+            other->fill(block.data(), bytes, 255);
+            stream_->copy_after(native, {block.data() + bytes - few, expected.data(), few});
+            ASSERT_EQ(to_host(block.data() + bytes - few, few), expected);
+            ASSERT_EQ(to_host(block.data() + bytes - few - 1, 1).at(0), 255);
         }
     }
 }

@@ -59,26 +59,37 @@ class PythonFile {
 class BorrowedMemory {
   public:
     enum class Use { read_from, write_into };  // write_into refuses read-only exports
-    // `description`: its __cuda_array_interface__ or None, where the caller asked for that already.
-    BorrowedMemory(const Context& context, nb::handle object, Use use, nb::object description = {});
+    struct Loan {
+        Use use;
+        bool waits = true;           // for work that the array's library has begun on the memory. If not, see after()
+        nb::object description = {};  // its __cuda_array_interface__ or None, where the caller asked for that already
+    };
+    BorrowedMemory(const Context& context, nb::handle object, Loan loan);
+    BorrowedMemory(const Context& context, nb::handle object, Use use) : BorrowedMemory(context, object, Loan{use}) {}
     ~BorrowedMemory();
     BorrowedMemory(const BorrowedMemory&) = delete;
     BorrowedMemory& operator=(const BorrowedMemory&) = delete;
     const MemoryView& view() const noexcept { return view_; }
+    // Where the loan does not wait: the stream with such work, which is to come first.
+    std::optional<std::uintptr_t> after() const noexcept { return after_; }
     bool is_foreign() const noexcept { return foreign_; }  // not from Context::allocate: a transfer must not outlive it
 
   private:
+    // An object and its __cuda_array_interface__, if it has one.
     struct Given {
         nb::handle object;
-        nb::object description;  // its __cuda_array_interface__, or None
+        nb::object description;                             // a dict, or nothing
+        nb::handle data, typestr, shape, strides, stream{};  // of the description; nothing where it does not say
     };
-    bool from_cuda_array(const Context& context, const Given& given, Use use);
+    static Given given_of(nb::handle object, nb::object description);
+    bool from_cuda_array(const Context& context, const Given& given, const Loan& loan);
     bool from_dlpack(const Context& context, const Given& given, Use use);
     void from_buffer_protocol(nb::handle object, Use use);
 
     MemoryView view_;
     nb::object owner_;
     std::optional<Py_buffer> exported_;
+    std::optional<std::uintptr_t> after_;
     bool foreign_ = true;
 };
 // Throws Error{invalid_argument} for memory that this context's device does not know, such as a Buffer of another

@@ -40,12 +40,6 @@ nb::object ask_for_capsule(nb::handle object, nb::kwargs keywords) {
     return method(**keywords);
 }
 
-// Returns whether the interface of a GPU array names the stream with work on it. CuPy and Numba do so, PyTorch does
-// not.
-bool names_stream(const nb::object& description) {
-    return !description.is_none() && nb::cast<bool>(description.attr("__contains__")("stream"));
-}
-
 // By the buffer protocol, which has no bfloat16 for example: an object may have that and refuse.
 bool exports_bytes(nb::handle object) {
     if (PyObject_CheckBuffer(object.ptr()) == 0) return false;
@@ -150,7 +144,9 @@ bool BorrowedMemory::from_dlpack(const Context& context, const Given& given, Use
     const nb::handle object = given.object;
     if (nb::isinstance<DLPackMemory>(object)) {
         owner_ = nb::borrow(object);
-    } else if (!names_stream(given.description) && nb::hasattr(object, "__dlpack__") && !exports_bytes(object)) {
+    // Where the description names a stream, as those of CuPy and Numba do and that of PyTorch does not, it orders the
+    // work.
+    } else if (!given.stream.is_valid() && nb::hasattr(object, "__dlpack__") && !exports_bytes(object)) {
         owner_ = nb::cast(std::make_unique<DLPackMemory>(object, nb::none()));
     } else {
         return false;

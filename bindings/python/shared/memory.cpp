@@ -28,14 +28,7 @@ void refuse_objects(nb::handle object) {
     if (found) refuse_memory("its elements are Python objects, which are no bytes of a file", "make numbers of them");
 }
 
-// What a description says under a name, or None.
-nb::object said(const nb::object& description, const char* name) {
-    if (!PyDict_Check(description.ptr())) return description.attr("get")(name);
-    PyObject* const found = PyDict_GetItemString(description.ptr(), name);
-    return found == nullptr ? nb::none() : nb::borrow(found);
-}
-
-std::uint64_t item_bytes(const nb::object& type_string) {
+std::uint64_t item_bytes(nb::handle type_string) {
     std::uint64_t bytes = 0;
     const char* const letters = nb::cast<const char*>(type_string);
     for (const char* at = letters; *at != 0; ++at) {
@@ -48,19 +41,18 @@ std::uint64_t item_bytes(const nb::object& type_string) {
     return bytes;
 }
 
-std::uint64_t array_bytes(const nb::object& description) {
-    const std::uint64_t item = item_bytes(description["typestr"]);
-    const nb::tuple shape = nb::borrow<nb::tuple>(description["shape"]);
+// `strides`: nothing or None where elements lie side by side.
+std::uint64_t array_bytes(std::uint64_t item, nb::handle shape, nb::handle strides) {
+    const nb::tuple extents = nb::borrow<nb::tuple>(shape);
     std::uint64_t bytes = item;
-    for (const nb::handle extent : shape) bytes *= nb::cast<std::uint64_t>(extent);
-    const nb::object strides = said(description, "strides");
-    if (strides.is_none()) return bytes;
+    for (const nb::handle extent : extents) bytes *= nb::cast<std::uint64_t>(extent);
+    if (!strides.is_valid() || strides.is_none()) return bytes;
     std::uint64_t expected = item;
-    for (std::size_t i = shape.size(); i-- > 0;) {
+    for (std::size_t i = extents.size(); i-- > 0;) {
         if (nb::cast<std::int64_t>(strides[i]) != static_cast<std::int64_t>(expected)) {
             refuse_memory("the device array is not contiguous", "pass a contiguous copy");
         }
-        expected *= nb::cast<std::uint64_t>(shape[i]);
+        expected *= nb::cast<std::uint64_t>(extents[i]);
     }
     return bytes;
 }
@@ -90,7 +82,7 @@ void need_known(const Context& context, const MemoryView& view) {
     throw Error(std::move(refusal));
 }
 
-BorrowedMemory::BorrowedMemory(const Context& context, nb::handle object, Use use, nb::object description) {
+BorrowedMemory::BorrowedMemory(const Context& context, nb::handle object, Loan loan) {
     if (nb::isinstance<PythonBuffer>(object)) {
         const auto& buffer = nb::cast<const PythonBuffer&>(object);
         const bool host = buffer.part.kind == MemoryKind::pinned || buffer.part.kind == MemoryKind::system;
@@ -101,12 +93,14 @@ BorrowedMemory::BorrowedMemory(const Context& context, nb::handle object, Use us
         return;
     }
     in_python([&] {  // the array's library may run Python code
-        if (is_numpy_array(object)) return from_buffer_protocol(object, use);
+        if (is_numpy_array(object)) return from_buffer_protocol(object, loan.use);
         // Asked for once: an array of CuPy makes its description anew each time, in as long as a small read takes.
-        if (!description.is_valid()) description = nb::getattr(object, "__cuda_array_interface__", nb::none());
-        const Given given{object, std::move(description)};
-        if (from_dlpack(context, given, use) || from_cuda_array(context, given, use)) return;
-        from_buffer_protocol(object, use);
+        if (!loan.description.is_valid()) {
+            loan.description = nb::getattr(object, "__cuda_array_interface__", nb::none());
+        }
+        const Given given = given_of(object, std::move(loan.description));
+        if (from_dlpack(context, given, loan.use) || from_cuda_array(context, given, loan)) return;
+        from_buffer_protocol(object, loan.use);
     });
 }
 
@@ -114,20 +108,54 @@ BorrowedMemory::~BorrowedMemory() {
     if (exported_) PyBuffer_Release(&*exported_);
 }
 
-bool BorrowedMemory::from_cuda_array(const Context& context, const Given& given, Use use) {
-    const nb::object& description = given.description;
-    if (description.is_none()) return false;
-    const nb::tuple data = nb::borrow<nb::tuple>(description["data"]);
-    if (use == Use::write_into && nb::cast<bool>(data[1]))
+// One pass over it takes a third of the time of a look-up for each name.
+BorrowedMemory::Given BorrowedMemory::given_of(nb::handle object, nb::object description) {
+    Given given{object, {}, {}, {}, {}, {}};
+    if (description.is_none()) return given;
+    given.description = std::move(description);
+    if (!PyDict_Check(given.description.ptr())) {
+        const nb::dict copy;
+        if (PyDict_Update(copy.ptr(), given.description.ptr()) != 0) throw nb::python_error();
+        given.description = copy;
+    }
+    const std::pair<std::string_view, nb::handle*> wanted[] = {{"data", &given.data},
+                                                               {"typestr", &given.typestr},
+                                                               {"shape", &given.shape},
+                                                               {"strides", &given.strides},
+                                                               {"stream", &given.stream}};
+    PyObject *key = nullptr, *value = nullptr;
+    for (Py_ssize_t at = 0; PyDict_Next(given.description.ptr(), &at, &key, &value) != 0;) {
+        Py_ssize_t bytes = 0;
+        const char* const letters = PyUnicode_AsUTF8AndSize(key, &bytes);
+        if (letters == nullptr) throw nb::python_error();
+        const std::string_view name(letters, static_cast<std::size_t>(bytes));
+        for (const auto& [one, place] : wanted) {
+            if (one == name) *place = value;
+        }
+    }
+    for (const auto& [name, place] : {wanted[0], wanted[1], wanted[2]}) {
+        if (!place->is_valid()) refuse_memory("its description has no " + std::string(name), "pass an array of a GPU");
+    }
+    return given;
+}
+
+bool BorrowedMemory::from_cuda_array(const Context& context, const Given& given, const Loan& loan) {
+    if (!given.description.is_valid()) return false;
+    const nb::tuple data = nb::borrow<nb::tuple>(given.data);
+    if (loan.use == Use::write_into && nb::cast<bool>(data[1]))
         refuse_memory("the device array is read-only", "pass a writable one");
-    const std::uint64_t bytes = array_bytes(description);
+    const std::uint64_t bytes = array_bytes(item_bytes(given.typestr), given.shape, given.strides);
     auto* pointer = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(data[0]));
     view_ = bytes == 0 ? MemoryView{pointer, 0, MemoryKind::device} : context.wrap(pointer, bytes, MemoryKind::device);
     owner_ = nb::borrow(given.object);
     // Work that the array's library has begun on this memory comes first. None means that there is nothing to wait for.
-    const nb::object stream = said(description, "stream");
-    if (bytes != 0 && !stream.is_none()) {
+    const nb::handle stream = given.stream;
+    if (bytes != 0 && stream.is_valid() && !stream.is_none()) {
         const auto number = nb::cast<std::uintptr_t>(stream);
+        if (!loan.waits) {
+            after_ = number;
+            return true;
+        }
         const GilReleased release;
         context.synchronize_stream(number);
     }

@@ -385,4 +385,7 @@ class Dataset(WordsOfDatasets, Unread):
 
 def _tells_memory(out: Any) -> bool:
     """Whether it is an array of NumPy, or one in GPU memory that has a type as NumPy's have."""
-    return type(out).__module__ == "numpy" or (hasattr(out, "__cuda_array_interface__") and hasattr(out, "dtype"))
+    kind = type(out)
+    # To ask an array itself has some libraries make the description, which takes as long as a small read of the host.
+    told = hasattr(kind, "__cuda_array_interface__") or hasattr(out, "__cuda_array_interface__")
+    return kind.__module__ == "numpy" or (told and hasattr(out, "dtype"))

@@ -88,10 +88,26 @@ def _read(context: penstock.Context, path: Path, arrays: _Arrays, seen_as: Calla
     return arrays.numbers(array)
 
 
+@pytest.mark.parametrize("size", [4096, 60_000, 200_000, SIZE])
 def test_what_is_read_stays_although_a_kernel_was_queued(
+    context: penstock.Context, content: np.ndarray, tmp_path: Path, arrays: _Arrays, size: int
+) -> None:
+    found = _read(context, tmp_path / "data.bin", arrays, lambda array: array[:size])
+    assert np.array_equal(found[:size], content[:size]) and (found[size:] == 255).all()
+
+
+def test_a_row_that_is_read_stays_although_a_kernel_was_queued(
     context: penstock.Context, content: np.ndarray, tmp_path: Path, arrays: _Arrays
 ) -> None:
-    assert np.array_equal(_read(context, tmp_path / "data.bin", arrays, lambda array: array), content)
+    np.save(tmp_path / "rows.npy", content.reshape(256, 4096))
+    array = arrays.zeros()
+    with penstock.open(tmp_path / "rows.npy", context=context) as opened, arrays.on_stream():
+        rows = next(iter(opened.values()))
+        for row in range(3):  # the first read plans, the others do not
+            arrays.fill_late(array, 255)
+            rows.read(row, out=array[:4096])
+            assert np.array_equal(arrays.numbers(array)[:4096], content.reshape(256, 4096)[row])
+    assert (arrays.numbers(array)[4096:] == 255).all()
 
 
 def test_control_what_is_said_to_be_unordered_is_not_waited_for(

@@ -69,10 +69,11 @@ FileFacts File::facts() const {
     return facts;
 }
 
-std::optional<SmallRead> File::try_small_read(MemoryView memory, std::uint64_t offset_bytes) const {
+std::optional<SmallRead> File::try_small_read(MemoryView memory, std::uint64_t offset_bytes,
+                                              std::optional<std::uintptr_t> after) const {
     const context::FileState& state = opened(state_);
     return context::small_read({*state.context, Direction::read, memory.kind, true, default_options()},
-                               {state.file, offset_bytes, memory.data, memory.bytes});
+                               {state.file, offset_bytes, memory.data, memory.bytes}, after);
 }
 
 namespace {

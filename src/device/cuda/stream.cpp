@@ -146,13 +146,14 @@ void CudaStream::synchronize() { cuda_check(cudaStreamSynchronize(stream_), "cud
 
 // cudaStreamSynchronize takes a microsecond to notice the end, which a word in page-locked memory tells at once. Failed
 // work never writes the word: then cudaStreamSynchronize tells.
-void CudaStream::synchronize_soon() {
+void CudaStream::wait_soon(cudaStream_t stream) {
+    const auto synchronize = [&] { cuda_check(cudaStreamSynchronize(stream), "cudaStreamSynchronize"); };
     if (facts_.write_value == nullptr) return synchronize();
     if (!ended_) {
         ended_.reset(allocate_pinned<std::uint32_t>(1));
         *ended_ = 0;
     }
-    if (facts_.write_value(stream_, reinterpret_cast<std::uintptr_t>(ended_.get()), ++ends_, 0) != 0) {
+    if (facts_.write_value(stream, reinterpret_cast<std::uintptr_t>(ended_.get()), ++ends_, 0) != 0) {
         return synchronize();
     }
     const std::atomic_ref<std::uint32_t> ended(*ended_);
@@ -160,6 +161,16 @@ void CudaStream::synchronize_soon() {
     while (ended.load(std::memory_order_acquire) != ends_) {
         if (Clock::now() >= spin_end) return synchronize();
     }
+}
+
+// On the other stream itself: a copy of a stream of ours that follows it takes 1.7 us more, of 7 (an H200), even where
+// the other one is idle.
+void CudaStream::copy_after(std::uintptr_t native, const CopyPiece& piece) {
+    const ScopedCudaDevice scope(facts_.index);
+    const auto stream = reinterpret_cast<cudaStream_t>(native);
+    cuda_check(cudaMemcpyAsync(piece.destination, piece.source, piece.bytes, cudaMemcpyHostToDevice, stream),
+               "cudaMemcpyAsync");
+    wait_soon(stream);
 }
 
 void CudaStream::stamp(void* memory, std::uint64_t bytes, std::uint64_t file_offset, std::uint64_t seed) {

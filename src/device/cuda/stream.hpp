@@ -69,7 +69,8 @@ class CudaStream final : public Stream {
     void follow(std::uintptr_t native) override;
     void lead(std::uintptr_t native) override;
     void synchronize() override;
-    void synchronize_soon() override;
+    void synchronize_soon() override { wait_soon(stream_); }
+    void copy_after(std::uintptr_t native, const CopyPiece& piece) override;
     void stamp(void* memory, std::uint64_t bytes, std::uint64_t file_offset, std::uint64_t seed) override;
     StampCheck verify_stamp(const void* memory, std::uint64_t bytes, std::uint64_t file_offset,
                             std::uint64_t seed) override;
@@ -78,6 +79,7 @@ class CudaStream final : public Stream {
     void* native_handle() noexcept override { return stream_; }
 
   private:
+    void wait_soon(cudaStream_t stream);
     void wait_for_work(cudaStream_t later, cudaStream_t first);
     void launch_tasks(std::uint32_t count);
     void queue_boxes(std::span<const Box> boxes, std::span<const std::byte> pattern);
@@ -92,7 +94,7 @@ class CudaStream final : public Stream {
     std::unique_ptr<BoxRing> box_ring_;             // created by the first boxes
     std::unique_ptr<TableRing> pack_ring_;          // created by the first packs
     std::unique_ptr<ChecksumTables> checksums_;     // created by the first checksum
-    std::unique_ptr<std::uint32_t, CudaFreeHost> ended_;  // the GPU writes the number of the last synchronize_soon
+    std::unique_ptr<std::uint32_t, CudaFreeHost> ended_;  // the GPU writes the number of the last wait_soon
     std::uint32_t ends_ = 0;                              // of them
     CopyTask* tasks_ = nullptr;                     // the table that is being filled
     std::unique_ptr<StampResult, CudaFree> found_;  // created by the first check, like found_host_

@@ -82,7 +82,7 @@ class SmallReader {
         data::Runs runs;
         if (!find(index, asked, runs)) return read_more(index);
         PythonBuffer buffer;
-        const Took took = take(asked, runs.all(), [&] { return fresh(buffer, bytes_of(asked)); });
+        const Took took = take(asked, runs.all(), [&] { return ReadPlace{fresh(buffer, bytes_of(asked))}; });
         return took == Took::all ? answer(std::move(buffer), asked) : told(took);
     }
 
@@ -118,9 +118,9 @@ class SmallReader {
             if (emulated_) return is_small ? read_into_host(asked, runs, out) : read_box_into(asked, runs, out);
             const nb::object description = nb::getattr(out, "__cuda_array_interface__", nb::none());
             if (!has_device_shape(description, layout_, asked)) return nb::none();
-            const BorrowedMemory borrowed(context_, out, BorrowedMemory::Use::write_into, description);
+            const BorrowedMemory borrowed(context_, out, {BorrowedMemory::Use::write_into, false, description});
             if (borrowed.view().bytes != bytes_of(asked)) return nb::none();
-            return told(take(asked, runs.all(), [&] { return borrowed.view(); }));
+            return told(take(asked, runs.all(), [&] { return ReadPlace{borrowed.view(), borrowed.after()}; }));
         } catch (const Error&) {
             return nb::none();
         }
@@ -141,6 +141,12 @@ class SmallReader {
   private:
     enum class Took { nothing, not_open, all };
 
+    // Where the elements go, and the stream with work on that memory, if there is one.
+    struct ReadPlace {
+        MemoryView memory;
+        std::optional<std::uintptr_t> after{};
+    };
+
     static nb::object told(Took took) {
         if (took == Took::nothing) return nb::none();
         return nb::bool_(took == Took::all);
@@ -149,7 +155,7 @@ class SmallReader {
     nb::object read_into_host(const Asked& asked, const data::Runs& runs, nb::handle out) {
         const HostOut host(out);
         if (!host.fits(layout_, asked)) return nb::none();
-        return told(take(asked, runs.all(), [&] { return host.view(); }));
+        return told(take(asked, runs.all(), [&] { return ReadPlace{host.view()}; }));
     }
 
     nb::object read_box_into(const Asked& asked, const data::Runs& runs, nb::handle out) {
@@ -172,7 +178,7 @@ class SmallReader {
         const GilReleased release;
         try {
             const auto file = context::NamedFile::open(context_, watched_.name);
-            return file && watched_.is(file->status()) && move(*file, runs, fresh(buffer, bytes_of(asked)), reads);
+            return file && watched_.is(file->status()) && move(*file, runs, {fresh(buffer, bytes_of(asked))}, reads);
         } catch (const Error&) {
             return false;
         } catch (const std::bad_alloc&) {
@@ -270,21 +276,22 @@ class SmallReader {
         return asked.elements <= data::kMostCached / layout_.item_bytes() && layout_.runs(asked.box, runs);
     }
 
-    // `memory` gives the place for the elements, without the GIL.
-    template <typename Memory>
-    Took take(const Asked& asked, std::span<const FileRun> runs, const Memory& memory) {
+    // `find_place` is called without the GIL.
+    template <typename FindPlace>
+    Took take(const Asked& asked, std::span<const FileRun> runs, const FindPlace& find_place) {
         const nb::object held = held_file();
         const File* const file = held.is_none() ? nullptr : &nb::cast<const PythonFile&>(held).file;
         const bool coded = source_.chunks.chunk_bytes != 0;
         if (!coded && file == nullptr) return Took::not_open;
-        MemoryView view;
+        ReadPlace place;
         std::array<SmallRead, kMostReads> reads;
         {
             const GilReleased release;
             try {
                 if (!watched_.holds()) return Took::nothing;
-                view = memory();
-                if (!coded && !move(*file, runs, view, reads)) return Took::nothing;
+                place = find_place();
+                if (coded && place.after) context_.synchronize_stream(*place.after);
+                if (!coded && !move(*file, runs, place, reads)) return Took::nothing;
             } catch (const Error&) {
                 return Took::nothing;
             } catch (const std::bad_alloc&) {
@@ -293,7 +300,7 @@ class SmallReader {
         }
         if (coded) {
             try {
-                return take_chunks(asked, runs, {file, view});
+                return take_chunks(asked, runs, {file, place.memory});
             } catch (const Error&) {
                 return Took::nothing;
             } catch (const std::bad_alloc&) {
@@ -304,20 +311,23 @@ class SmallReader {
         return Took::all;
     }
 
-    static std::optional<SmallRead> read_of(const File& file, const MemoryView& memory, std::uint64_t offset) {
-        return file.try_small_read(memory, offset);
+    static std::optional<SmallRead> read_of(const File& file, const ReadPlace& place, std::uint64_t offset) {
+        return file.try_small_read(place.memory, offset, place.after);
     }
-    static std::optional<SmallRead> read_of(const context::NamedFile& file, const MemoryView& memory,
+    static std::optional<SmallRead> read_of(const context::NamedFile& file, const ReadPlace& place,
                                             std::uint64_t offset) {
-        return file.read(memory, offset);
+        return file.read(place.memory, offset);
     }
 
     template <typename Opened>
-    bool move(const Opened& file, std::span<const FileRun> runs, const MemoryView& memory,
+    bool move(const Opened& file, std::span<const FileRun> runs, ReadPlace place,
               std::array<SmallRead, kMostReads>& reads) const {
+        const MemoryView memory = place.memory;
         for (std::size_t at = 0; at < runs.size(); ++at) {
-            const auto one = read_of(file, memory.slice(runs[at].memory_offset, runs[at].bytes), runs[at].file_offset);
+            place.memory = memory.slice(runs[at].memory_offset, runs[at].bytes);
+            const auto one = read_of(file, place, runs[at].file_offset);
             if (!one) return false;
+            place.after.reset();  // the first read has waited for it
             reads[at] = *one;
         }
         if (source_.swap_bytes != 0) swap(memory);

@@ -37,6 +37,8 @@ void bind_tally(nb::module_& module) {
     nb::class_<SmallRead>(module, "SmallRead")
         .def_prop_ro("bytes", [](const SmallRead& self) { return self.memory.bytes; })
         .def_prop_ro("seconds", [](const SmallRead& self) { return self.seconds; })
+        .def_prop_ro("reached_end", [](const SmallRead&) { return false; })  // it would have been a transfer
+        .def_prop_ro("path", [](const SmallRead&) { return to_string(PathKind::buffered); })
         .def_prop_ro("evidence_json", [](const SmallRead& self) { return text(self.evidence().to_json()); });
     nb::class_<SmallTally>(module, "SmallTally")
         .def(nb::init<>())

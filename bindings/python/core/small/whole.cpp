@@ -42,9 +42,9 @@ nb::object read_small(PythonFile& self, nb::handle memory, nb::handle offset_byt
     std::optional<SmallRead> done;
     try {
         const std::uint64_t offset = byte_count("offset_bytes", offset_bytes);
-        const BorrowedMemory borrowed(self.context, memory, BorrowedMemory::Use::write_into);
+        const BorrowedMemory borrowed(self.context, memory, {BorrowedMemory::Use::write_into, false});
         const GilReleased release;
-        done = self.file.try_small_read(borrowed.view(), offset);
+        done = self.file.try_small_read(borrowed.view(), offset, borrowed.after());
     } catch (const Error&) {
         return nb::none();
     }

@@ -105,15 +105,11 @@ def outcome_of(
 ) -> Outcome:
     """One outcome for the transfers of a job, and what it read without one. `notes`: what else the evidence should
     say."""
-    parts = [one if isinstance(one, Outcome) else _told(one) for one in raw]
+    parts = [one if isinstance(one, Outcome) else Outcome._of(one) for one in raw]
     bytes = sum(part.bytes for part in parts)
     evidence = parts[0].evidence if len(parts) == 1 else _merged(parts)
     evidence = evidence | {"notes": distinct([*evidence["notes"], *notes])[:_NOTES], "formats": dict(vars(counts))}
     return Outcome(bytes, seconds, False, path_name(parts), evidence)
-
-
-def _told(one: _core.Outcome) -> Outcome:
-    return Outcome(one.bytes, one.seconds, one.reached_end, one.path, one)
 
 
 def outcome_of_tally(tally: _core.SmallTally) -> Outcome | None:

@@ -70,7 +70,7 @@ bool NamedFile::moved(const MemoryView& memory, std::uint64_t offset_bytes) cons
         const ssize_t got = state.system.pread(fd_.get(), memory.data, memory.bytes, offset_bytes);
         return got == static_cast<ssize_t>(memory.bytes);
     }
-    return state.engine.read_small(fd_.get(), offset_bytes, {static_cast<std::byte*>(memory.data), memory.bytes});
+    return state.engine.read_small(fd_.get(), offset_bytes, {static_cast<std::byte*>(memory.data), memory.bytes}, {});
 }
 
 std::optional<SmallRead> NamedFile::read(MemoryView memory, std::uint64_t offset_bytes) const {

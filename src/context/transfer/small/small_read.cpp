@@ -1,6 +1,7 @@
 // See small_read.hpp.
 #include "context/transfer/small/small_read.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <utility>
@@ -59,9 +60,16 @@ std::uint64_t key_of(const Submission& submission, const Extent& extent, FirstTo
 
 bool is_larger(const Extent& extent) { return extent.bytes > kSmallReadBytes; }
 
+// The mapping of a file in memory may be registered with the device: then there is a better way.
+std::uint64_t most_bytes(const Submission& submission, const OpenFile& file) {
+    if (submission.to_host()) return submission.context.machine().caller_cached_bytes;
+    if (submission.kind != MemoryKind::device || file.memory_backed()) return 0;
+    return submission.context.machine().caller_staged_bytes;
+}
+
 bool may_be_larger(const Submission& submission, const Extent& extent) {
-    return submission.to_host() && submission.path() == PathKind::automatic && !extent.file->place &&
-           extent.file->answers_here() && extent.bytes <= submission.context.machine().caller_cached_bytes;
+    return submission.path() == PathKind::automatic && !extent.file->place && extent.file->answers_here() &&
+           extent.bytes <= most_bytes(submission, *extent.file);
 }
 
 bool may_be_small(const Submission& submission, const Extent& extent, bool or_larger = false) {
@@ -86,17 +94,17 @@ bool pread_all(const Submission& submission, const Extent& extent, int fd) {
     return got == static_cast<ssize_t>(extent.bytes);
 }
 
-bool moved(const Submission& submission, const Extent& extent) {
+bool moved(const Submission& submission, const Extent& extent, std::optional<std::uintptr_t> after) {
     if (!submission.to_host()) {
         const int fd = extent.file->handle().buffered_fd;
         auto* memory = static_cast<std::byte*>(extent.memory);
-        return submission.context.engine.read_small(fd, extent.offset_bytes, {memory, extent.bytes});
+        return submission.context.engine.read_small(fd, extent.offset_bytes, {memory, extent.bytes}, after);
     }
     return pread_all(submission, extent, extent.file->handle().buffered_fd);
 }
 
-// Whether all came without a wait for storage. Where the file system does not say whether a read would wait, the page
-// cache is asked before.
+// Whether all came to memory of the host without a wait for storage. Where the file system does not say whether a read
+// would wait, the page cache is asked before.
 bool moved_from_cache(const Submission& submission, const Extent& extent, int fd) {
     const OpenFile& file = *extent.file;
     if (file.memory_backed()) return pread_all(submission, extent, fd);
@@ -104,6 +112,20 @@ bool moved_from_cache(const Submission& submission, const Extent& extent, int fd
     if (got >= 0 || errno != EOPNOTSUPP) return std::cmp_equal(got, extent.bytes);
     if (!file.answers_here()) return false;
     return os::cached_fraction(fd, extent.offset_bytes, extent.bytes) == 1.0 && pread_all(submission, extent, fd);
+}
+
+// The same for each kind of memory. Returns how many operations brought all; 0: not all came.
+std::uint64_t larger_moved(const Submission& submission, const Extent& extent) {
+    const int fd = extent.file->handle().buffered_fd;
+    if (submission.to_host()) return moved_from_cache(submission, extent, fd) ? 1 : 0;
+    std::uint64_t parts = 0;
+    const auto read_part = [&](std::span<std::byte> half, std::uint64_t from) {
+        ++parts;
+        const Extent part{extent.file, extent.offset_bytes + from, half.data(), half.size()};
+        return moved_from_cache(submission, part, fd);
+    };
+    const std::span<std::byte> memory(static_cast<std::byte*>(extent.memory), extent.bytes);
+    return submission.context.engine.read_by_halves(memory, read_part) ? parts : 0;
 }
 
 }  // namespace
@@ -135,7 +157,8 @@ std::optional<std::shared_ptr<const SmallPlan>> SmallPlans::known(MemoryKind kin
     return found->second;
 }
 
-std::optional<SmallRead> small_read(const Submission& submission, const Extent& extent) {
+std::optional<SmallRead> small_read(const Submission& submission, const Extent& extent,
+                                    std::optional<std::uintptr_t> after) {
     ContextState& context = submission.context;
     context.check_process();
     if (!may_be_small(submission, extent, true)) return std::nullopt;
@@ -143,16 +166,17 @@ std::optional<SmallRead> small_read(const Submission& submission, const Extent& 
     if (ours && !inside(*ours, extent)) return std::nullopt;
     const FirstTouch touch = ours ? ours->first_touch() : FirstTouch::none;
     const UnderWay under_way(context, *extent.file);
+    if (after && (submission.to_host() || is_larger(extent))) context.device->synchronize_native(*after);
     // What is not in the page cache is found out by the read itself, in a microsecond. A plan takes twenty.
-    const int fd = extent.file->handle().buffered_fd;
-    if (is_larger(extent) && !moved_from_cache(submission, extent, fd)) return std::nullopt;
+    const std::uint64_t larger = is_larger(extent) ? larger_moved(submission, extent) : 0;
+    if (is_larger(extent) && larger == 0) return std::nullopt;
     std::shared_ptr<const SmallPlan> plan = context.small_plans.of(submission, extent, touch);
     if (!plan) return std::nullopt;
-    if (!is_larger(extent) && !moved(submission, extent)) return std::nullopt;
+    if (!is_larger(extent) && !moved(submission, extent, after)) return std::nullopt;
     extent.file->bytes_read += extent.bytes;
     const double seconds = seconds_since(submission.started);
     return SmallRead{{extent.memory, extent.bytes, submission.kind}, extent.offset_bytes, seconds,
-                     context.engine.pinned_peak_bytes(), std::move(plan)};
+                     context.engine.pinned_peak_bytes(), std::move(plan), std::max<std::uint64_t>(larger, 1)};
 }
 
 namespace {
@@ -280,7 +304,7 @@ namespace penstock {
 Evidence SmallRead::evidence() const {
     const bool to_host = memory.kind == MemoryKind::pinned || memory.kind == MemoryKind::system;
     Evidence evidence;
-    evidence.paths.push_back({PathKind::buffered, memory.bytes, 1, to_host ? 0 : memory.bytes, false, false});
+    evidence.paths.push_back({PathKind::buffered, memory.bytes, operations, to_host ? 0 : memory.bytes, false, false});
     evidence.pinned_peak_bytes = pinned_peak_bytes;
     evidence.plan = plan->plan;
     evidence.why = plan->why;

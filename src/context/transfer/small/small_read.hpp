@@ -5,8 +5,8 @@
 // cannot wait for such a read, cancel it or ask how far it is, so none of that is needed, and all of its evidence
 // follows from the few numbers of a SmallRead.
 //
-// Reads of up to policy::caller_cached_bytes() go so too where their bytes are for memory of the host and in the page
-// cache, which the read itself finds out: it waits for no storage.
+// Reads of up to policy::caller_cached_bytes() go so too where their bytes are in the page cache, which the read itself
+// finds out: it waits for no storage.
 //
 // What must stay true: it is taken only where a transfer would move the bytes in the same way; a read that does not
 // bring all of its bytes is left to a transfer, which tells the end of the file and all errors.
@@ -45,9 +45,11 @@ class SmallPlans {
 };
 
 // Requires: a submission of a read whose caller waits, with options that are all of their defaults.
-// Returns nothing where a transfer must be made; the memory may then hold some of the bytes.
+// Returns nothing where a transfer must be made; the memory may then hold some of the bytes. `after`: a native stream
+// of the device, whose work comes first.
 // Throws Error of a closed file, and in a forked child.
-std::optional<SmallRead> small_read(const Submission& submission, const Extent& extent);
+std::optional<SmallRead> small_read(const Submission& submission, const Extent& extent,
+                                    std::optional<std::uintptr_t> after = {});
 
 // How many ranges, from the first on, continue each other in the file and in memory: one call brings them all.
 std::size_t continued(std::span<const Range> ranges);

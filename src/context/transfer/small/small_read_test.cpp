@@ -1,83 +1,15 @@
 // Small reads without a transfer: the same bytes and the same evidence, or nothing.
-#include <gtest/gtest.h>
-
 #include <array>
-#include <atomic>
-#include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <thread>
 
-#include "context/seams.hpp"
-#include "context/test_files.hpp"
-#include "os/system.hpp"
-#include "penstock/context.hpp"
+#include "context/transfer/small/small_read_rig.hpp"
 
 namespace penstock {
 namespace {
 
 using test::fetch;
-using test::stamped;
-using test::TempDirectory;
-using test::write_file;
-
-class CountedReads : public os::System {
-  public:
-    ssize_t pread(int fd, void* memory, std::size_t bytes, std::uint64_t offset) override {
-        ++reads;
-        if (failure != 0) {
-            errno = failure;
-            return -1;
-        }
-        return System::pread(fd, memory, std::min(bytes, most_bytes), offset);
-    }
-    // The bytes of the file from `cold_from` on are not in the page cache.
-    ssize_t pread_cached(int fd, void* memory, std::size_t bytes, std::uint64_t offset) override {
-        ++cached_reads;
-        if (refuses_to_tell) {
-            errno = EOPNOTSUPP;
-            return -1;
-        }
-        if (brings_from_beyond) return static_cast<ssize_t>(bytes);
-        if (offset < cold_from) {
-            return System::pread(fd, memory, std::min<std::size_t>(bytes, cold_from - offset), offset);
-        }
-        errno = EAGAIN;
-        return -1;
-    }
-    std::atomic<int> reads{0}, cached_reads{0};
-    std::uint64_t cold_from = UINT64_MAX;
-    bool refuses_to_tell = false;
-    bool brings_from_beyond = false;  // the bytes, which storage had
-    int failure = 0;
-    std::size_t most_bytes = SIZE_MAX;
-};
-
-class SmallReadTest : public testing::Test {
-  protected:
-    static constexpr std::uint64_t kFileBytes = 256 * kKiB + 100;
-
-    void SetUp() override { write_file(directory_.file("data"), stamped(kFileBytes)); }
-    Context make(ContextOptions options = {}) {
-        options.device = "host";
-        return context::make_context(options, {.system = &system_});
-    }
-    TempDirectory directory_;
-    CountedReads system_;
-};
-
-// Without what differs from one read to the next.
-std::string told(Evidence evidence) {
-    evidence.seconds = 0;
-    evidence.pinned_peak_bytes = 0;
-    return evidence.to_json();
-}
-
-// The CPU reaches all memory of the emulated device.
-std::vector<unsigned char> held(const MemoryView& memory) {
-    const auto* begin = static_cast<const unsigned char*>(memory.data);
-    return {begin, begin + memory.bytes};
-}
 
 TEST_F(SmallReadTest, brings_the_bytes_and_evidence_of_a_transfer_by_one_call) {
     const Context context = make();
@@ -100,91 +32,34 @@ TEST_F(SmallReadTest, brings_the_bytes_and_evidence_of_a_transfer_by_one_call) {
     }
 }
 
-// Files of memory are read without asking.
-int calls_of_larger(const File& file, const CountedReads& system) {
-    return file.facts().file_system == "tmpfs" ? system.reads : system.cached_reads;
-}
-
-TEST_F(SmallReadTest, may_be_larger_for_the_host_where_the_page_cache_has_the_bytes) {
+TEST_F(SmallReadTest, waits_for_work_on_its_memory) {
     const Context context = make();
     const File file = context.open(directory_.file("data"));
-    for (const MemoryKind kind : {MemoryKind::pinned, MemoryKind::system}) {
-        const Buffer buffer = context.allocate(kFileBytes - 1000, kind);
-        for (const std::uint64_t bytes : {kSmallReadBytes + 1, buffer.bytes()}) {
-            const MemoryView memory = buffer.view().slice(0, bytes);
-            std::memset(memory.data, 0xee, bytes);
-            const int before = calls_of_larger(file, system_);
-            const auto larger = file.try_small_read(memory, 999);
-            ASSERT_TRUE(larger) << bytes;
-            EXPECT_EQ(calls_of_larger(file, system_), before + 1);
-            EXPECT_EQ(held(memory), stamped(bytes, 999));
-            EXPECT_EQ(told(larger->evidence()), told(file.read(memory, 999).evidence));
-            EXPECT_NE(larger->plan->plan.find("on the calling thread"), std::string::npos) << larger->plan->plan;
-        }
+    const auto stream = context.device().make_stream();
+    const auto native = reinterpret_cast<std::uintptr_t>(stream->native_handle());
+    const Buffer buffer = context.allocate(64 * kMiB);
+    for (const std::uint64_t bytes : {std::uint64_t{4096}, kFileBytes - 1000}) {
+        if (bytes > kSmallReadBytes && file.facts().file_system == "tmpfs") continue;
+        stream->fill(buffer.view().data, buffer.bytes(), 255);
+        const MemoryView memory = buffer.view().slice(buffer.bytes() - bytes, bytes);
+        ASSERT_TRUE(file.try_small_read(memory, 999, native)) << bytes;
+        stream->synchronize();
+        EXPECT_EQ(held(memory), stamped(bytes, 999));
     }
-    const Buffer of_device = context.allocate(kSmallReadBytes + 1, MemoryKind::device);
-    EXPECT_FALSE(file.try_small_read(of_device.view()));
-    const Buffer longer = context.allocate(8 * kMiB, MemoryKind::system);
-    EXPECT_FALSE(file.try_small_read(longer.view()));
-}
-
-TEST_F(SmallReadTest, that_is_larger_waits_for_no_storage) {
-    const Context context = make();
-    const File file = context.open(directory_.file("data"));
-    if (file.facts().file_system == "tmpfs") GTEST_SKIP() << "files of tmpfs lie in memory";
-    const Buffer buffer = context.allocate(128 * kKiB, MemoryKind::system);
-    for (const std::uint64_t cold_from : {std::uint64_t{0}, 100 * kKiB}) {
-        system_.cold_from = cold_from;
-        EXPECT_FALSE(file.try_small_read(buffer.view()));
-    }
-    EXPECT_EQ(system_.reads, 0);
-    EXPECT_EQ(file.read(buffer.view()).bytes, buffer.bytes());
-    EXPECT_EQ(held(buffer.view()), stamped(buffer.bytes()));
-    system_.cold_from = UINT64_MAX;
-    EXPECT_TRUE(file.try_small_read(buffer.view())) << "what was not there once may be there now";
-}
-
-TEST_F(SmallReadTest, that_is_larger_asks_the_page_cache_where_a_read_does_not_tell) {
-    const Context context = make();
-    const File file = context.open(directory_.file("data"));
-    if (file.residency(0, kFileBytes).source != "cachestat") GTEST_SKIP() << "no cachestat for these files here";
-    const Buffer buffer = context.allocate(128 * kKiB, MemoryKind::system);
-    system_.refuses_to_tell = true;
-    EXPECT_TRUE(file.try_small_read(buffer.view()));
-    EXPECT_EQ(held(buffer.view()), stamped(buffer.bytes()));
-    file.sync();
-    file.drop_cache(0, kFileBytes);
-    if (file.residency(0, kFileBytes).fraction() > 0) GTEST_SKIP() << "the page cache keeps the file";
-    EXPECT_FALSE(file.try_small_read(buffer.view()));
-}
-
-// Its pages came between the read and the plan.
-TEST_F(SmallReadTest, that_is_larger_is_one_again_where_a_plan_found_the_file_cold) {
-    const Context context = make();
-    const File file = context.open(directory_.file("data"));
-    const Buffer buffer = context.allocate(128 * kKiB, MemoryKind::system);
-    file.sync();
-    file.drop_cache(0, kFileBytes);
-    if (file.residency(0, kFileBytes).fraction() > 0) GTEST_SKIP() << "the page cache keeps the file";
-    system_.brings_from_beyond = true;
-    EXPECT_FALSE(file.try_small_read(buffer.view()));
-    system_.brings_from_beyond = false;
-    file.read(buffer.view(), 0, {.path = PathKind::buffered});
-    EXPECT_TRUE(file.try_small_read(buffer.view()));
+    EXPECT_FALSE(file.try_small_read(buffer.view().slice(0, 4096), 0, native + 1)) << "there is no such stream";
 }
 
 TEST_F(SmallReadTest, is_none_where_a_transfer_does_more_or_less) {
     const Context context = make();
     const File file = context.open(directory_.file("data"));
-    const Buffer buffer = context.allocate(kSmallReadBytes + 1);
+    const Buffer buffer = context.allocate(kSmallReadBytes);
     const MemoryView block = buffer.view().slice(0, 4096);
-    EXPECT_FALSE(file.try_small_read(buffer.view(), 0)) << "large";
     EXPECT_FALSE(file.try_small_read(buffer.view().slice(0, 0), 0)) << "nothing is asked for";
     EXPECT_FALSE(file.try_small_read(block, kFileBytes - 4095)) << "the file ends in it";
     EXPECT_FALSE(file.try_small_read(block, kFileBytes)) << "the file ends before it";
     EXPECT_FALSE(file.try_small_read(block, UINT64_MAX - 1)) << "no file has that offset";
     EXPECT_FALSE(file.try_small_read({nullptr, 4096, MemoryKind::device}, 0));
-    EXPECT_FALSE(file.try_small_read({static_cast<std::byte*>(block.data) + kSmallReadBytes, 4096}, 0))
+    EXPECT_FALSE(file.try_small_read({static_cast<std::byte*>(block.data) + kSmallReadBytes - 1, 4096}, 0))
         << "it leaves the buffer";
     EXPECT_TRUE(file.try_small_read(block, kFileBytes - 4096));
 }
