@@ -196,10 +196,10 @@ TEST_P(DeviceSuite, a_copy_after_the_work_of_another_stream_overwrites_it_and_is
     for (const std::uint64_t few : {std::uint64_t{64}, std::uint64_t{4096}, std::uint64_t{65536}}) {
         for (int round = 0; round < 8; ++round) {
             const auto expected = random_bytes(few, few + static_cast<std::uint64_t>(round));
-            other->fill(block.data(), bytes, 255);
+            other->fill(block.data(), bytes, 100 + round);
             stream_->copy_after(native, {block.data() + bytes - few, expected.data(), few});
             ASSERT_EQ(to_host(block.data() + bytes - few, few), expected);
-            ASSERT_EQ(to_host(block.data() + bytes - few - 1, 1).at(0), 255);
+            ASSERT_EQ(to_host(block.data() + bytes - few - 1, 1).at(0), 100 + round);
         }
     }
 }
