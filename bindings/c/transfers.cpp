@@ -45,17 +45,26 @@ bool is_plain(const penstock::TransferOptions& options) {
            options.depth == 0 && !options.full_evidence && options.deadline.is_never() && !options.progress;
 }
 
-// A small read in a few microseconds, or a larger one out of the page cache. False: it has to be a transfer.
-bool read_small(const penstock::File& file, const penstock::c::Request& wanted, penstock_result* result) {
-    if (!is_plain(wanted.options)) return false;
-    const auto made = file.try_small_read(wanted.memory, wanted.offset_bytes);
+// False: there was none, and it has to be a transfer.
+bool told(const std::optional<penstock::SmallRead>& made, penstock_result* result) {
     if (!made) return false;
     if (result != nullptr) {
-        result->bytes = wanted.memory.bytes;
+        result->bytes = made->memory.bytes;
         result->seconds = made->seconds;
         penstock::c::copy_text(result->path, sizeof(result->path), to_string(penstock::PathKind::buffered));
     }
     return true;
+}
+
+// A small read in a few microseconds, or a larger one out of the page cache. False: it has to be a transfer.
+bool read_small(const penstock::File& file, const penstock::c::Request& wanted, penstock_result* result) {
+    return is_plain(wanted.options) && told(file.try_small_read(wanted.memory, wanted.offset_bytes), result);
+}
+
+// A small write to the page cache. False: as above.
+bool write_small(const penstock::File& file, const penstock::c::Request& wanted, penstock_result* result) {
+    if (!is_plain(wanted.options) || wanted.options.durable) return false;
+    return told(file.try_small_write(wanted.memory, wanted.offset_bytes), result);
 }
 
 penstock::Direction checked_direction(std::int32_t direction) {
@@ -95,6 +104,7 @@ int penstock_write(const penstock_file* file, const penstock_request* request, p
     return guarded("write", error, [&] {
         clear(result);
         const auto wanted = penstock::c::checked_request(request);
+        if (write_small(opened(file), wanted, result)) return;
         give(opened(file).write(wanted.memory, wanted.offset_bytes, wanted.options), result);
     });
 }

@@ -94,6 +94,7 @@ struct SmallRead {
     std::uint64_t operations = 1;  // calls of the system
     Evidence evidence() const;  // what File::read would have said of it
 };
+using SmallWrite = SmallRead;   // the same of File::write: its plan says so
 
 struct Range;
 
@@ -185,9 +186,12 @@ class File {
     // `after`: a stream with work on the memory, a cudaStream_t as a number, which the read waits for.
     std::optional<SmallRead> try_small_read(MemoryView memory, std::uint64_t offset_bytes = 0,
                                             std::optional<std::uintptr_t> after = {}) const;
-    // The same for many pieces of `memory`, which cost little more than a system call each. Those that lie side by side
-    // in memory of a device are copied there together. `file` of a range is not looked at. Nothing where one of them is
-    // no small read, as above, or leaves the memory.
+    // write() of less than a MiB that the host reaches, to the page cache. Nothing where write() would do more,
+    // or fail: then call it.
+    std::optional<SmallWrite> try_small_write(MemoryView memory, std::uint64_t offset_bytes = 0) const;
+    // try_small_read() for many pieces of `memory`, which cost little more than a system call each. Those that lie side
+    // by side in memory of a device are copied there together. `file` of a range is not looked at. Nothing where one of
+    // them is no small read, as above, or leaves the memory.
     std::optional<SmallReads> try_small_reads(MemoryView memory, std::span<const Range> ranges) const;
     // The same for memory that the host reaches. Nothing, too, where a byte is not in the page cache: the thread waits
     // for no storage, which may never answer.

@@ -170,7 +170,11 @@ class File:
 
     def write(self, memory: Memory, offset_bytes: int = 0, **options: Unpack[TransferOptions]) -> Outcome:
         """Writes all of `memory` at offset_bytes; writes past the end extend the file."""
-        return Transfer(self._raw.start_write(memory, offset_bytes, caller_waits=True, **options))._finish()
+        opened = self._raw
+        small = None if options else _core.write_small(opened, memory, offset_bytes)
+        if small is not None:
+            return Outcome._of(small)
+        return Transfer(opened.start_write(memory, offset_bytes, caller_waits=True, **options))._finish()
 
     def sync(self) -> None:
         """Returns when what was written is on stable storage. Raises Error of a write that failed."""

@@ -12,8 +12,6 @@ namespace penstock::policy {
 namespace {
 
 constexpr std::uint64_t kMappedReadMin = 1 * kMiB;   // for smaller reads, mapping costs more than pread
-// for smaller writes, the round trip of O_DIRECT costs more than the copy that it saves
-constexpr std::uint64_t kDirectWriteMin = 1 * kMiB;
 constexpr std::uint64_t kQueueMin = 8 * kMiB;        // smaller reads end sooner with blocking threads than with a ring
 constexpr std::size_t kFewRanges = 8;                // more ranges than this go to a ring even if they are small
 constexpr int kFewTransfers = 4;  // more transfers than this fill a deep queue together, even if each is small

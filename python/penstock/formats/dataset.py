@@ -203,6 +203,8 @@ class Dataset(WordsOfDatasets, Unread):
 
     def _small(self, selection: Any) -> Array | None:
         """A small read, or None: all else is left to the other reads."""
+        if self._file.writable:
+            return self._edited(selection)
         if not self._looked:
             first = self._first(selection)
             if first is not None:
@@ -213,6 +215,16 @@ class Dataset(WordsOfDatasets, Unread):
         found = reader.read(selection)
         if found is False:
             found = self._file.read_small(reader, selection)
+        return found if type(found) is Array else None
+
+    def _edited(self, selection: Any) -> Array | None:
+        """As _small, of a file that is changed in place."""
+        editor = self._file.editor(self.name)
+        if editor is None:
+            return None
+        found = editor.native.read(selection)
+        if found is False and self._file.lend(editor.native):
+            found = editor.native.read(selection)
         return found if type(found) is Array else None
 
     def _first(self, selection: Any) -> Array | None:
@@ -239,7 +251,11 @@ class Dataset(WordsOfDatasets, Unread):
         """A small read into an array of NumPy, or one in memory of the GPU that the file is read to; or False."""
         if type(out) is not np.ndarray and not _tells_memory(out):
             return False
-        reader = self._reader or self._small_reader()
+        if self._file.writable:
+            editor = self._file.editor(self.name)
+            reader = None if editor is None else editor.native
+        else:
+            reader = self._reader or self._small_reader()
         if reader is None or self._file.context._open is None:
             return False
         if out.dtype is not self._plain and out.dtype != self._plain:
@@ -335,8 +351,20 @@ class Dataset(WordsOfDatasets, Unread):
 
     def __setitem__(self, selection: Any, value: Any) -> None:
         """Writes an array of the same type and shape as the selection."""
+        if type(value) is np.ndarray and self._write_small(selection, value):
+            return
         if self._file.write_chunk(self.name, selection, value) is None:
             self._start_write(value, selection, None, _NONE, background=False).result()
+
+    def _write_small(self, selection: Any, value: np.ndarray) -> bool:
+        """False: all else is left to the other writes, which begin anew."""
+        editor = self._file.editor(self.name) if self._file.writable else None
+        if editor is None or value.dtype != editor.plain:
+            return False
+        done = editor.native.write_from(selection, value)
+        if done is False and self._file.lend(editor.native):
+            done = editor.native.write_from(selection, value)
+        return done is True
 
     def write(
         self, value: Any, selection: Any = ..., *, stream: Any = None, **options: Unpack[TransferOptions]
@@ -385,7 +413,7 @@ class Dataset(WordsOfDatasets, Unread):
 
 def _tells_memory(out: Any) -> bool:
     """Whether it is an array of NumPy, or one in GPU memory that has a type as NumPy's have."""
-    kind = type(out)
-    # To ask an array itself has some libraries make the description, which takes as long as a small read of the host.
-    told = hasattr(kind, "__cuda_array_interface__") or hasattr(out, "__cuda_array_interface__")
-    return kind.__module__ == "numpy" or (told and hasattr(out, "dtype"))
+    # Some libraries make the description when an array is asked for it, in the time of a small read of the host.
+    asked = out if type(out) is Array else type(out)
+    told = hasattr(asked, "__cuda_array_interface__") or hasattr(out, "__cuda_array_interface__")
+    return type(out).__module__ == "numpy" or (told and hasattr(out, "dtype"))

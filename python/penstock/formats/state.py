@@ -26,6 +26,7 @@ from penstock.formats.packing.texts import Texts, is_written, write_all
 from penstock.formats.pending import Pending
 from penstock.formats.reading import objects, rows, small
 from penstock.formats.reading.decoders.decoding import check_choice
+from penstock.formats.reading.editing import Editor, Editors
 from penstock.formats.reading.execution import Execution, Job
 from penstock.formats.reading.mover import Mover
 from penstock.formats.reading.plan import stored_extents
@@ -49,6 +50,7 @@ class FileState:
         self._decode, self._external = check_choice(decode), external
         self._tally = _core.SmallTally()
         self._was_read = False  # by a small read
+        self._editors = Editors(context._raw, self._tally, self._source)
         # The record must not hold this: in a circle, neither goes before the collector comes.
         self._record = Record(partial(outcome_of_tally, self._tally))
         self._made_mover: Mover | None = None
@@ -198,7 +200,13 @@ class FileState:
     def lend(self, reader: _core.SmallReader) -> bool:
         """Opens the file for a small reader. False: there is no room for it now."""
         self._source.need_open()
-        return small.lend(self._mover, reader)
+        return small.lend(self._mover, reader, self.writable)
+
+    def editor(self, name: str) -> Editor | None:
+        """Of one dataset of a file that is changed in place; None: transfers read and write it now."""
+        if self._pending or self.context._open is None or not self._source.owns_unpublished:
+            return None
+        return self._editors.of(name)
 
     def read_small(self, reader: _core.SmallReader, index: Any) -> Any:
         """The file is not open for the reader. The first read of a file is often its last."""
@@ -297,7 +305,7 @@ class FileState:
         handle = stream_handle(stream)
         texts = [one for one in requests if is_written(one.info)]
         requests = [one for one in requests if not is_written(one.info)]
-        with self._source.writer() as writer:
+        with self._source.writer(changes=bool(texts)) as writer:
             ways = [way_of(writer, one, None, self._place) for one in requests]
             for one, way in zip(requests, ways, strict=True):
                 if way.table is not None:

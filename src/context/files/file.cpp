@@ -76,6 +76,12 @@ std::optional<SmallRead> File::try_small_read(MemoryView memory, std::uint64_t o
                                {state.file, offset_bytes, memory.data, memory.bytes}, after);
 }
 
+std::optional<SmallWrite> File::try_small_write(MemoryView memory, std::uint64_t offset_bytes) const {
+    const context::FileState& state = opened(state_);
+    return context::small_write({*state.context, Direction::write, memory.kind, true, default_options()},
+                                {state.file, offset_bytes, memory.data, memory.bytes});
+}
+
 namespace {
 
 std::optional<SmallReads> small_reads_of(const context::FileState& state, const context::SmallPieces& pieces) {

@@ -78,7 +78,7 @@ nb::object tuple_of(const std::array<std::int64_t, data::kMostDimensions>& numbe
     return nb::steal(tuple);
 }
 
-HostOut::HostOut(nb::handle out) : there_(PyObject_GetBuffer(out.ptr(), &exported_, PyBUF_CONTIG) == 0) {
+HostOut::HostOut(nb::handle out, int flags) : there_(PyObject_GetBuffer(out.ptr(), &exported_, flags) == 0) {
     if (!there_) PyErr_Clear();
 }
 

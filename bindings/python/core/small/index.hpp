@@ -26,7 +26,7 @@ nb::object tuple_of(const std::array<std::int64_t, data::kMostDimensions>& numbe
 // Memory of the host that may be written, in C order, while this lives. Requires: the GIL, at both ends.
 class HostOut {
   public:
-    explicit HostOut(nb::handle out);
+    explicit HostOut(nb::handle out, int flags = PyBUF_CONTIG);
     ~HostOut();
     HostOut(const HostOut&) = delete;
     HostOut& operator=(const HostOut&) = delete;

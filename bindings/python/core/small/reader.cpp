@@ -44,6 +44,7 @@ class ForOneRead {
 
 class SmallReader {
     static constexpr std::size_t kMostReads = 16;           // of one box; more are worth a queue
+    static constexpr std::size_t kMostWrites = 64;  // of one box
     static constexpr std::uint64_t kMostListed = 1 * kGiB;  // of one list; more is worth all workers
 
   public:
@@ -126,6 +127,22 @@ class SmallReader {
         }
     }
 
+    // Out of memory of the host, to a file that was opened for writing. Its elements are of the type that is written.
+    // True, or as read(), and then some of them may be written.
+    nb::object write_from(nb::handle index, nb::handle value) {
+        Asked asked;
+        data::Runs runs;
+        if (source_.backwards || source_.swap_bytes != 0 || !find_to_write(index, asked, runs)) return nb::none();
+        const HostOut host(value, PyBUF_CONTIG_RO);
+        if (!host.fits(layout_, asked)) return nb::none();
+        const nb::object held = held_file();
+        if (held.is_none()) return nb::bool_(false);
+        std::array<SmallWrite, kMostWrites> writes;
+        if (!write_runs(nb::cast<const PythonFile&>(held).file, runs.all(), host.view(), writes)) return nb::none();
+        count(asked, std::span(writes).first(runs.all().size()));
+        return nb::bool_(true);
+    }
+
     // A small box of a file that is opened for it, and for no more than that. None: a File is needed.
     nb::object read_named(nb::handle index) {
         Asked asked;
@@ -171,6 +188,23 @@ class SmallReader {
         if (!move_many(nb::cast<const PythonFile&>(held).file, place, move, done)) return nb::none();
         tally_->add(done);
         return nb::bool_(true);
+    }
+
+    bool write_runs(const File& file, std::span<const FileRun> runs, const MemoryView& memory,
+                    std::array<SmallWrite, kMostWrites>& writes) const {
+        const GilReleased release;
+        try {
+            if (!watched_.holds()) return false;
+            for (std::size_t at = 0; at < runs.size(); ++at) {
+                const MemoryView part = memory.slice(runs[at].memory_offset, runs[at].bytes);
+                const auto one = file.try_small_write(part, runs[at].file_offset);
+                if (!one) return false;
+                writes[at] = *one;
+            }
+            return true;
+        } catch (const Error&) {
+            return false;
+        }
     }
 
     bool take_named(const Asked& asked, std::span<const FileRun> runs, PythonBuffer& buffer,
@@ -266,6 +300,13 @@ class SmallReader {
         if (asked.elements > kSmallReadBytes / layout_.item_bytes()) return false;
         if (!layout_.runs(asked.box, runs)) return false;
         return source_.chunks.chunk_bytes != 0 || runs.all().size() <= kMostReads;
+    }
+
+    // Where the bytes of a box go. False: it is a large one, or in many parts.
+    bool find_to_write(nb::handle index, Asked& asked, data::Runs& runs) const {
+        if (!tally_->open || source_.chunks.chunk_bytes != 0 || !ask(index, layout_, false, asked)) return false;
+        if (asked.elements >= policy::kDirectWriteMin / layout_.item_bytes()) return false;
+        return layout_.runs(asked.box, runs) && runs.all().size() <= kMostWrites;
     }
 
     // Where the bytes of a larger box are. False: it is larger still, decoded, or not simply there.
@@ -453,7 +494,8 @@ void bind_small_read(nb::module_& module) {
         .def("use", &SmallReader::use, nb::arg("file"))
         .def("read", &SmallReader::read, nb::arg("index").none())
         .def("read_once", &SmallReader::read_once, nb::arg("index").none())
-        .def("read_into", &SmallReader::read_into, nb::arg("index").none(), nb::arg("out"));
+        .def("read_into", &SmallReader::read_into, nb::arg("index").none(), nb::arg("out"))
+        .def("write_from", &SmallReader::write_from, nb::arg("index").none(), nb::arg("value"));
 }
 
 }  // namespace penstock::python

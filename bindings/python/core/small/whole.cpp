@@ -51,10 +51,24 @@ nb::object read_small(PythonFile& self, nb::handle memory, nb::handle offset_byt
     return done ? nb::cast(std::move(*done)) : nb::none();
 }
 
+nb::object write_small(PythonFile& self, nb::handle memory, nb::handle offset_bytes) {
+    std::optional<SmallWrite> done;
+    try {
+        const std::uint64_t offset = byte_count("offset_bytes", offset_bytes);
+        const BorrowedMemory borrowed(self.context, memory, BorrowedMemory::Use::read_from);
+        const GilReleased release;
+        done = self.file.try_small_write(borrowed.view(), offset);
+    } catch (const Error&) {
+        return nb::none();
+    }
+    return done ? nb::cast(std::move(*done)) : nb::none();
+}
+
 }  // namespace
 
 void bind_small_load(nb::module_& module) {
     module.def("load_small", &load_small, nb::arg("context"), nb::arg("name").none());
+    module.def("write_small", &write_small, nb::arg("file"), nb::arg("memory").none(), nb::arg("offset_bytes").none());
     module.def("read_small", &read_small, nb::arg("file"), nb::arg("memory").none(), nb::arg("offset_bytes").none());
 }
 

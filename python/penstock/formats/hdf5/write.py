@@ -41,7 +41,7 @@ from penstock.formats.hdf5.open import explained, name_bytes
 from penstock.formats.hdf5.stored import Stored
 from penstock.formats.hdf5.types import stored_type
 from penstock.formats.hdf5.values import write_values
-from penstock.formats.model import Box, ChunkTable, DatasetInfo, Filter, NewDataset, Places, Shape, Writer
+from penstock.formats.model import Box, ChunkTable, DatasetInfo, Filter, NewDataset, Places, Shape, Watch, Writer
 from penstock.formats.new_file import NewFile, need_named
 
 PAGE_BYTES = 4096
@@ -197,6 +197,14 @@ class Hdf5Writer(Metadata, Writer):
         """A group, with those that it lies in; does nothing where there is one."""
         self._group(f"{name.strip('/')}/-")
         self._in_place.note_addition(self._session, name.strip("/"))
+
+    def watch(self, name: str) -> Watch | None:
+        stored = self.readable(name)
+        session = self._session
+        if session is None or stored.home != session.path or stored.info.layout not in ("contiguous", "chunked"):
+            return None
+        status = os.fstat(session.descriptor)
+        return Watch(session.path, status.st_dev, status.st_ino)
 
     def link(self, name: str, target: str) -> None:
         """A second name for a dataset or group: a hard link, which costs nothing and is worth as much as the first."""

@@ -139,7 +139,7 @@ class ChunkWrites:
         """None: a plan must be made. Raises what that would raise: of the index, and of a file that is closed."""
         if not may_be_one(value):
             return None
-        with self._source.writer() as writer:
+        with self._source.writer(changes=False) as writer:
             info = writer.info(name)
             if not info.filters or info.order != "C" or info.chunk_bytes != value.nbytes or info.conversion:
                 return None

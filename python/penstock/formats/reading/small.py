@@ -31,7 +31,7 @@ from penstock.formats.reading.request import SMALL_BYTES, Request, arrange, word
 _MOST_DIMENSIONS = 16  # of the native reader
 _FEW_CHUNKS = 256  # of a dataset, which its first read may look for: that takes less than planning
 _MOST_WHOLE = 1 << 30  # bytes of whole datasets that are read so: beyond 4 MiB where the page cache has them
-_LOOKED_UP = 4096  # chunks of a dataset that are found one by one
+LOOKED_UP = 4096  # chunks of a dataset that are found one by one
 
 
 class Readers(NamedTuple):
@@ -100,7 +100,7 @@ def _found(mover: Callable[[], Mover], container: Container, info: DatasetInfo, 
         if offset is not None:
             return offset, None
     grid = [-(-extent // chunk) for extent, chunk in zip(info.shape, info.chunk_shape, strict=True)]
-    if info.filters and math.prod(grid) <= _LOOKED_UP:
+    if info.filters and math.prod(grid) <= LOOKED_UP:
         lookup = container.lookup(info.name)
         if lookup is not None:
             return _looked_up(mover(), info, watch, (lookup, grid))
@@ -294,9 +294,9 @@ def _is_one_place(info: DatasetInfo) -> bool:
     return info.order == "C" and info.chunk_shape == info.shape
 
 
-def lend(mover: Mover, reader: _core.SmallReader) -> bool:
+def lend(mover: Mover, reader: _core.SmallReader, writes: bool = False) -> bool:
     """Opens the file for the reader, which does not keep it open. False: there is no room for it now."""
-    lease = mover.files.lease([reader.file])
+    lease = mover.files.lease([reader.file], writes)
     if not isinstance(lease, Lease):
         return False
     with lease:

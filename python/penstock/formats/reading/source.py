@@ -43,6 +43,7 @@ class MetadataSource:
         self.lock = threading.RLock()
         self.closed = False
         self.writable = opened.writer is not None  # and not closed
+        self.changes = 0  # of the metadata, and ends: what was learned of places before may not hold
 
     def __enter__(self) -> Container:
         if self.closed or os.getpid() != self._process:
@@ -98,8 +99,9 @@ class MetadataSource:
         return closing(self._opened.reopen())
 
     @contextmanager
-    def writer(self) -> Iterator[Writer]:
-        """TypeError when the file was opened for reading."""
+    def writer(self, changes: bool = True) -> Iterator[Writer]:
+        """TypeError when the file was opened for reading. `changes`: whether it may be asked for more than where
+        elements lie."""
         self.need_open()
         with self.lock:
             self.need_open()
@@ -109,6 +111,7 @@ class MetadataSource:
                     f"{name} was opened for reading; use penstock.open(name, write=True) or penstock.create"
                 )
             self._opened.writer.need_same()
+            self.changes += changes
             yield self._opened.writer
 
     def decode(self, name: str, box: Box) -> Any:
@@ -127,6 +130,7 @@ class MetadataSource:
     def publish(self) -> None:
         """All bytes are written. A file that cannot be published is abandoned."""
         if self._opened.writer is not None:
+            self.changes += 1
             self._opened.writer.need_same()
             for other in sorted(self._others) if self._opened.durable else ():
                 sync_file(other)

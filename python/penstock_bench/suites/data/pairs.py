@@ -16,7 +16,7 @@ import numpy as np
 
 import penstock
 from penstock_bench.engine.rounds import need
-from penstock_bench.suites.data import large, steps
+from penstock_bench.suites.data import edits, large, steps
 from penstock_bench.suites.data.files import CHUNK_ROWS, NAME, ROW_BYTES, gzip_place, place, plain_place
 from penstock_bench.suites.data.pair import Call, Pair, row_of
 
@@ -25,7 +25,11 @@ if TYPE_CHECKING:
 
 
 def pairs(run: Run) -> list[Pair]:
-    return [*_opening(run), *_rows(run), *_picked(run), *_gzip(run), *_whole(run), *steps.pairs(run), *large.pairs(run)]
+    return [*_opening(run), *_rows(run), *_picked(run), *_gzip(run), *_whole(run), *_others(run)]
+
+
+def _others(run: Run) -> list[Pair]:
+    return [*edits.pairs(run), *steps.pairs(run), *large.pairs(run)]
 
 
 # -- open a file, read one row, close it

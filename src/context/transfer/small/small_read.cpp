@@ -43,15 +43,18 @@ bool planned_inline(const Plan& plan) {
            plan.steps.front().fallback_from == PathKind::automatic;
 }
 
-// What all small reads of a kind have in common: 6 bits of facts, and 17 of bytes above them. Without a profile, the
-// policy looks at nothing else (see goes_inline in policy.cpp).
+// What all small reads, or writes, of a kind have in common: 6 bits of facts, and those of bytes above them. Without a
+// profile, the policy looks at nothing else (see goes_inline in policy.cpp).
+constexpr std::uint64_t kOfWrites = std::uint64_t{1} << 63;
+
 std::uint64_t plain_key(MemoryKind kind, std::uint64_t bytes, FirstTouch touch) {
     return bytes << 7 | static_cast<std::uint64_t>(kind) << 4 | static_cast<std::uint64_t>(touch) << 2;
 }
 
 // Where a profile is asked: with the facts of the file, and its file system above all.
 std::uint64_t key_of(const Submission& submission, const Extent& extent, FirstTouch touch) {
-    const std::uint64_t plain = plain_key(submission.kind, extent.bytes, touch);
+    const std::uint64_t of_writes = submission.reading() ? 0 : kOfWrites;
+    const std::uint64_t plain = plain_key(submission.kind, extent.bytes, touch) | of_writes;
     if (!extent.file->place) return plain;
     const auto place = reinterpret_cast<std::uintptr_t>(extent.file->place.get());
     return place << 24 ^ (plain | static_cast<std::uint64_t>(extent.file->direct().usable) << 1 |
@@ -177,6 +180,30 @@ std::optional<SmallRead> small_read(const Submission& submission, const Extent& 
     const double seconds = seconds_since(submission.started);
     return SmallRead{{extent.memory, extent.bytes, submission.kind}, extent.offset_bytes, seconds,
                      context.engine.pinned_peak_bytes(), std::move(plan), std::max<std::uint64_t>(larger, 1)};
+}
+
+std::optional<SmallWrite> small_write(const Submission& submission, const Extent& extent) {
+    ContextState& context = submission.context;
+    context.check_process();
+    const bool plain = submission.to_host() && submission.path() == PathKind::automatic && !extent.file->place &&
+                       extent.file->answers_here() && !submission.options.durable && context.options.workers == 0;
+    if (!plain || extent.bytes == 0 || extent.bytes >= policy::kDirectWriteMin || extent.memory == nullptr) return {};
+    if (extent.bytes > context.machine().caller_cached_bytes || extent.offset_bytes > kLastOffset - extent.bytes) {
+        return std::nullopt;
+    }
+    const std::shared_ptr<Memory> ours = context.memory_at(extent.memory);  // kept until the bytes are there
+    if (ours && !inside(*ours, extent)) return std::nullopt;
+    const UnderWay under_way(context, *extent.file);
+    std::shared_ptr<const SmallPlan> plan =
+        context.small_plans.of(submission, extent, ours ? ours->first_touch() : FirstTouch::none);
+    if (!plan) return std::nullopt;
+    const int fd = extent.file->handle().buffered_fd;
+    const ssize_t put = context.system.pwrite(fd, extent.memory, extent.bytes, extent.offset_bytes);
+    if (!std::cmp_equal(put, extent.bytes)) return std::nullopt;
+    extent.file->write_ended({}, {&extent, 1});
+    const double seconds = seconds_since(submission.started);
+    return SmallWrite{{extent.memory, extent.bytes, submission.kind}, extent.offset_bytes, seconds,
+                      context.engine.pinned_peak_bytes(), std::move(plan)};
 }
 
 namespace {

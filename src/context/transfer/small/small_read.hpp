@@ -51,6 +51,10 @@ class SmallPlans {
 std::optional<SmallRead> small_read(const Submission& submission, const Extent& extent,
                                     std::optional<std::uintptr_t> after = {});
 
+// The same for a write of less than policy::kDirectWriteMin, of memory that the host reaches, to the page cache. What
+// failed is told by a transfer, which writes it again.
+std::optional<SmallWrite> small_write(const Submission& submission, const Extent& extent);
+
 // How many ranges, from the first on, continue each other in the file and in memory: one call brings them all.
 std::size_t continued(std::span<const Range> ranges);
 

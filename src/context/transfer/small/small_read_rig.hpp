@@ -44,7 +44,15 @@ class CountedReads : public os::System {
         errno = EAGAIN;
         return -1;
     }
-    std::atomic<int> reads{0}, cached_reads{0};
+    ssize_t pwrite(int fd, const void* memory, std::size_t bytes, std::uint64_t offset) override {
+        ++writes;
+        if (failure != 0) {
+            errno = failure;
+            return -1;
+        }
+        return System::pwrite(fd, memory, std::min(bytes, most_bytes), offset);
+    }
+    std::atomic<int> reads{0}, cached_reads{0}, writes{0};
     std::uint64_t cold_from = UINT64_MAX;
     bool refuses_to_tell = false;
     bool brings_from_beyond = false;  // the bytes, which storage had
