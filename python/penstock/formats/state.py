@@ -17,6 +17,7 @@ from penstock import _core
 from penstock._api import Context, Outcome
 from penstock._arrays.array import Array
 from penstock._arrays.selection import Selection
+from penstock._error import Error
 from penstock._told import Evidence
 from penstock.formats.attributes import Attributes, Write, need_utf8
 from penstock.formats.faults import incomplete, refused, unknown
@@ -200,7 +201,13 @@ class FileState:
     def lend(self, reader: _core.SmallReader) -> bool:
         """Opens the file for a small reader. False: there is no room for it now."""
         self._source.need_open()
-        return small.lend(self._mover, reader, self.writable)
+        if not self.writable:
+            return small.lend(self._mover, reader)
+        try:
+            with self._source.writer(changes=False):  # which has looked whether another file has the name
+                return small.lend(self._mover, reader, writes=True)
+        except Error:
+            return False
 
     def editor(self, name: str) -> Editor | None:
         """Of one dataset of a file that is changed in place; None: transfers read and write it now."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -218,6 +219,27 @@ def test_rows_of_a_new_file_and_of_one_that_was_published(
                 assert np.array_equal(numpy_of(dataset[...]), numbers)
         with penstock.open(path, device="host") as file:
             assert np.array_equal(numpy_of(file["x"][...]), numbers)
+
+
+def test_a_name_that_another_file_had_meanwhile_leads_to_the_first_again(path: Path) -> None:
+    other, aside = path.with_name("other.h5"), path.with_name("aside.h5")
+    other.write_bytes(path.read_bytes())
+    before, row = other.read_bytes(), np.full(COLUMNS, 7, "f4")
+    with penstock.open(path, write=True, device="host") as file:
+        dataset = file["contiguous"]
+        numpy_of(dataset[0])
+        path.rename(aside)
+        other.rename(path)
+        for _ in range(2):
+            with suppress(penstock.Error):
+                numpy_of(dataset[0])
+        path.rename(other)
+        aside.rename(path)
+        for number in range(1, 4):
+            dataset[number] = row
+    assert other.read_bytes() == before
+    with h5py.File(path) as read:
+        assert (read["contiguous"][1:4] == 7).all()
 
 
 def test_a_closed_file_is_not_written(path: Path) -> None:
