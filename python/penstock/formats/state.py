@@ -154,8 +154,6 @@ class FileState:
             parts = parts_of(source, wanted)
         return [extent for part in parts for extent in stored_extents(part.info, part.selection, part.table)]
 
-    # -- reading
-
     def start_read(
         self,
         requests: Sequence[Request],
@@ -199,12 +197,12 @@ class FileState:
         return found
 
     def lend(self, reader: _core.SmallReader) -> bool:
-        """Opens the file for a small reader. False: there is no room for it now."""
-        self._source.need_open()
+        """Opens the file for a small reader. False: it cannot be had now."""
         if not self.writable:
+            self._source.need_open()
             return small.lend(self._mover, reader)
         try:
-            with self._source.writer(changes=False):  # which has looked whether another file has the name
+            with self._source.writer(changes=False):  # Error where another file has the name
                 return small.lend(self._mover, reader, writes=True)
         except Error:
             return False
