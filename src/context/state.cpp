@@ -12,6 +12,7 @@ namespace penstock::context {
 namespace {
 
 constexpr std::uint64_t kRegisterStep = 64 * kMiB;
+static_assert(2 * policy::kStagedPiece == engine::InlineLanes::kLargeSlotBytes);  // plans tell of the halves
 constexpr auto kQuiet = std::chrono::milliseconds(5);
 
 std::shared_ptr<Device> device_of(const ContextOptions& options, const Seams& seams) {

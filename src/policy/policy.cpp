@@ -244,8 +244,8 @@ void put_on_caller(Plan& plan, const RequestFacts& request, const MachineFacts& 
     } else if (step.shape.path == PathKind::buffered && copied_on_caller(request, machine)) {
         const bool reads = request.direction == Direction::read;
         const bool staged = !host_memory(request);
-        const std::uint64_t most = staged ? machine.caller_staged_bytes : machine.caller_cached_bytes;
-        step.shape = {PathKind::buffered, request.direction, staged, true, most, 0, 1, 1};
+        const std::uint64_t chunk = staged ? kStagedPiece : machine.caller_cached_bytes;
+        step.shape = {PathKind::buffered, request.direction, staged, true, chunk, 0, 1, staged ? 2u : 1u};
         step.cost_curve = 0;
         if (request.costs != nullptr) return;
         step.reason = reads ? "in the page cache: a worker would have to be woken"

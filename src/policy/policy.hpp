@@ -20,11 +20,13 @@ namespace penstock::policy {
 
 // A waiting caller moves requests of at most this size on its own thread.
 inline constexpr std::uint64_t kInlineBytes = 64 * kKiB;
+// Smaller writes go through the page cache: there the round trip of O_DIRECT costs more than the copy that it saves.
+inline constexpr std::uint64_t kDirectWriteMin = 1 * kMiB;
 // A waiting caller copies between memory of the host and the page cache itself up to this size. Workers copy faster
 // together, but to wake the first of them takes as long as to copy one or two MiB.
-// Smaller writes go through the page cache: there the round trip of O_DIRECT costs more than the copy that it saves.
-constexpr std::uint64_t kDirectWriteMin = 1 * kMiB;
 constexpr std::uint64_t caller_cached_bytes(std::uint32_t cpus) { return cpus <= 2 ? 4 * kMiB : 1 * kMiB; }
+// For a device it does so by two pieces of staging memory in turn.
+inline constexpr std::uint64_t kStagedPiece = 256 * kKiB;
 // A smaller cached read takes hardly longer than asking for its residency, so that is not asked.
 inline constexpr std::uint64_t kAskedMin = 16 * kKiB;
 

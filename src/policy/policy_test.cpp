@@ -194,7 +194,12 @@ TEST(Policy, what_the_page_cache_has_is_staged_for_a_device_by_the_thread_that_w
     machine.caller_staged_bytes = kMiB;
     EXPECT_TRUE(step_of().shape.run_inline);
     EXPECT_TRUE(step_of().shape.staged);
-    EXPECT_EQ(step_of().shape.chunk_bytes, kMiB);
+    EXPECT_EQ(step_of().shape.chunk_bytes, kStagedPiece);
+    EXPECT_EQ(step_of().shape.depth, 2u);
+    RequestFacts larger = request_of(Direction::read, 100, 4 * kMiB, Residence::hot);
+    larger.blocking = larger.answers_here = true;
+    machine.caller_staged_bytes = 4 * kMiB;
+    EXPECT_EQ(make_plan(larger, machine).pinned_bytes, 2 * kMiB) << "what it holds, not what it moves";
     EXPECT_EQ(step_of().reason, "in the page cache: a worker would have to be woken");
     request.kind = MemoryKind::managed;
     EXPECT_FALSE(step_of().shape.run_inline);

@@ -78,8 +78,8 @@ class BorrowedMemory {
     // An object and its __cuda_array_interface__, if it has one.
     struct Given {
         nb::handle object;
-        nb::object description;                             // a dict, or nothing
-        nb::handle data, typestr, shape, strides, stream{};  // of the description; nothing where it does not say
+        nb::object description;                      // a dict, or nothing
+        nb::object data, typestr, shape, strides, stream;  // of the description; nothing where it does not say
     };
     static Given given_of(nb::handle object, nb::object description);
     bool from_cuda_array(const Context& context, const Given& given, const Loan& loan);

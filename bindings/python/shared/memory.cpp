@@ -118,7 +118,7 @@ BorrowedMemory::Given BorrowedMemory::given_of(nb::handle object, nb::object des
         if (PyDict_Update(copy.ptr(), given.description.ptr()) != 0) throw nb::python_error();
         given.description = copy;
     }
-    const std::pair<std::string_view, nb::handle*> wanted[] = {{"data", &given.data},
+    const std::pair<std::string_view, nb::object*> wanted[] = {{"data", &given.data},
                                                                {"typestr", &given.typestr},
                                                                {"shape", &given.shape},
                                                                {"strides", &given.strides},
@@ -126,21 +126,21 @@ BorrowedMemory::Given BorrowedMemory::given_of(nb::handle object, nb::object des
     PyObject *key = nullptr, *value = nullptr;
     for (Py_ssize_t at = 0; PyDict_Next(given.description.ptr(), &at, &key, &value) != 0;) {
         Py_ssize_t bytes = 0;
-        const char* const letters = PyUnicode_AsUTF8AndSize(key, &bytes);
+        const char* const letters = PyUnicode_Check(key) ? PyUnicode_AsUTF8AndSize(key, &bytes) : "";
         if (letters == nullptr) throw nb::python_error();
         const std::string_view name(letters, static_cast<std::size_t>(bytes));
         for (const auto& [one, place] : wanted) {
-            if (one == name) *place = value;
+            if (one == name) *place = nb::borrow(value);
         }
-    }
-    for (const auto& [name, place] : {wanted[0], wanted[1], wanted[2]}) {
-        if (!place->is_valid()) refuse_memory("its description has no " + std::string(name), "pass an array of a GPU");
     }
     return given;
 }
 
 bool BorrowedMemory::from_cuda_array(const Context& context, const Given& given, const Loan& loan) {
     if (!given.description.is_valid()) return false;
+    if (!given.data.is_valid() || !given.typestr.is_valid() || !given.shape.is_valid()) {
+        refuse_memory("its description says no data, typestr or shape", "pass an array of a GPU");
+    }
     const nb::tuple data = nb::borrow<nb::tuple>(given.data);
     if (loan.use == Use::write_into && nb::cast<bool>(data[1]))
         refuse_memory("the device array is read-only", "pass a writable one");

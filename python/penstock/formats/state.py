@@ -17,7 +17,6 @@ from penstock import _core
 from penstock._api import Context, Outcome
 from penstock._arrays.array import Array
 from penstock._arrays.selection import Selection
-from penstock._error import Error
 from penstock._told import Evidence
 from penstock.formats.attributes import Attributes, Write, need_utf8
 from penstock.formats.faults import incomplete, refused, unknown
@@ -154,6 +153,8 @@ class FileState:
             parts = parts_of(source, wanted)
         return [extent for part in parts for extent in stored_extents(part.info, part.selection, part.table)]
 
+    # -- reading
+
     def start_read(
         self,
         requests: Sequence[Request],
@@ -198,14 +199,8 @@ class FileState:
 
     def lend(self, reader: _core.SmallReader) -> bool:
         """Opens the file for a small reader. False: it cannot be had now."""
-        if not self.writable:
-            self._source.need_open()
-            return small.lend(self._mover, reader)
-        try:
-            with self._source.writer(changes=False):  # Error where another file has the name
-                return small.lend(self._mover, reader, writes=True)
-        except Error:
-            return False
+        self._source.need_open()
+        return self._editors.lend(self._mover, reader) if self.writable else small.lend(self._mover, reader)
 
     def editor(self, name: str) -> Editor | None:
         """Of one dataset of a file that is changed in place; None: transfers read and write it now."""

@@ -79,6 +79,16 @@ def test_evidence_counts_them(edited: penstock.DataFile) -> None:
     assert sum(share["bytes"] for share in edited.evidence()["paths"]) == 10 * row.nbytes
 
 
+def test_evidence_names_reads_and_writes_of_one_size(edited: penstock.DataFile) -> None:
+    dataset, row = edited["contiguous"], np.zeros(COLUMNS, "f4")
+    for _ in range(2):  # so that neither goes by a transfer
+        edited._file.editor("contiguous")
+    numpy_of(dataset[0])
+    dataset[1] = row
+    plan = edited.evidence()["plan"]
+    assert "read 1.172 KiB" in plan and "write 1.172 KiB" in plan
+
+
 def index_of(draw: st.DrawFn, rows: int) -> Any:
     first = draw(st.integers(0, rows - 1))
     if draw(st.booleans()):

@@ -23,7 +23,8 @@ bool ask(nb::handle index, const data::Layout& layout, bool backwards, Asked& as
 nb::object tuple_of(const std::array<std::int64_t, data::kMostDimensions>& numbers, const Asked& asked,
                     std::size_t dimensions, bool backwards);
 
-// Memory of the host that may be written, in C order, while this lives. Requires: the GIL, at both ends.
+// Memory of the host in C order, while this lives, which may be written unless `flags` ask for less. Requires: the GIL,
+// at both ends.
 class HostOut {
   public:
     explicit HostOut(nb::handle out, int flags = PyBUF_CONTIG);

@@ -44,7 +44,7 @@ class ForOneRead {
 
 class SmallReader {
     static constexpr std::size_t kMostReads = 16;           // of one box; more are worth a queue
-    static constexpr std::size_t kMostWrites = 64;  // of one box
+    static constexpr std::size_t kMostWrites = 64;          // of one box
     static constexpr std::uint64_t kMostListed = 1 * kGiB;  // of one list; more is worth all workers
 
   public:

@@ -11,7 +11,8 @@ void SmallTally::add(const SmallRead& done) {
     bytes += done.memory.bytes;
     host_copies_bytes += to_host ? 0 : done.memory.bytes;
     seconds += done.seconds;
-    if (samples.size() < kMostSamples) samples.try_emplace({done.memory.bytes, done.memory.kind}, done);
+    if (samples.size() >= kMostSamples) return;
+    samples.try_emplace({done.memory.bytes, done.memory.kind, done.plan.get()}, done);
 }
 
 void SmallTally::add(const data::RunsRead& done) {
@@ -24,7 +25,8 @@ void SmallTally::add(const data::RunsRead& done) {
     scratch_peak_bytes = std::max(scratch_peak_bytes, done.scratch_peak_bytes);
     seconds += done.seconds;
     for (const auto& [size, sample] : done.samples) {
-        if (samples.size() < kMostSamples) samples.try_emplace({size, sample.memory.kind}, sample);
+        if (samples.size() >= kMostSamples) break;
+        samples.try_emplace({size, sample.memory.kind, sample.plan.get()}, sample);
     }
 }
 

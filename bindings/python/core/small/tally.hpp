@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <utility>
+#include <tuple>
 
 #include "data/rows/run_reads.hpp"
 #include "python/core/core.hpp"
@@ -21,7 +21,8 @@ struct SmallTally {
     std::uint64_t kept_reads = 0, kept_bytes = 0;            // of chunks that an earlier read had decoded
     std::map<std::string, std::uint64_t> decoded;            // bytes that were selected, by who decoded them
     double seconds = 0;
-    std::map<std::pair<std::uint64_t, MemoryKind>, SmallRead> samples;  // one of each size and kind, of the first ones
+    // One of each size, kind and plan, of the first ones: plans of reads and of writes are two.
+    std::map<std::tuple<std::uint64_t, MemoryKind, const SmallPlan*>, SmallRead> samples;
 
     void add(const SmallRead& done);
     void add(const data::RunsRead& done);

@@ -16,7 +16,8 @@ from penstock import _core
 from penstock._arrays.array import Array
 from penstock._error import Error
 from penstock.formats.model import Box, Container
-from penstock.formats.reading.small import LOOKED_UP, described, may_be_native, plain_chunks
+from penstock.formats.reading.mover import Mover
+from penstock.formats.reading.small import LOOKED_UP, described, lend, may_be_native, plain_chunks
 from penstock.formats.reading.source import MetadataSource
 
 _MOST_KEPT = 64
@@ -45,6 +46,14 @@ class Editors:
             self._known.clear()
         self._known[name] = self._source.changes, True
         return None
+
+    def lend(self, mover: Mover, reader: _core.SmallReader) -> bool:
+        """Opens the file for one of them. False: there is no room for it, or another file has the name now."""
+        try:
+            with self._source.writer(changes=False):
+                return lend(mover, reader, writes=True)
+        except Error:
+            return False
 
     def _made(self, name: str) -> Editor | None:
         with self._source.data() as source:
