@@ -19,6 +19,7 @@ constexpr double kNoise = 1.03;                      // keep the rule's path if 
 constexpr double kDoubt = 1.15;                      // the same factor where a path was measured too seldom
 constexpr std::uint32_t kSure = 3;                   // measurements of a size from which a prediction is reliable
 constexpr double kClearly = 1.1;  // factor for small requests, because finding their residency costs time
+constexpr std::uint64_t kThrottledMin = 64 * kMiB;   // a smaller write is predicted without a look at the page cache
 constexpr std::uint64_t kAlignedPages = 64;          // in requests of this many pages an unaligned end does not matter
 
 Choice cold_read(const RequestFacts& request, const MachineFacts& machine) {
@@ -60,11 +61,19 @@ Choice read_by_rule(Residence residence, const RequestFacts& request, const Mach
     return {PathKind::buffered, "residency not asked", {}, {}};
 }
 
+// Returns whether the caller of a write has what it waits for when the page cache has the bytes.
+bool may_stay_cached(const RequestFacts& request) {
+    return request.blocking && !request.durable && request.answers_here && request.total_bytes() <= kCachedWriteMax;
+}
+
 Choice write_by_rule(const RequestFacts& request, const MachineFacts& machine) {
     if (request.memory_backed) return {PathKind::buffered, "the file lives in memory: copying workers", {}, {}};
     if (!request.direct) return {PathKind::buffered, "O_DIRECT is not possible: " + request.direct_cause, {}, {}};
     if (request.total_bytes() < kDirectWriteMin) {
         return {PathKind::buffered, "small write: through the page cache", {}, {}};
+    }
+    if (may_stay_cached(request) && request.total_bytes() <= request.dirty_room_bytes.value_or(UINT64_MAX)) {
+        return {PathKind::buffered, "not to stable storage, and the page cache has room: copying workers", {}, {}};
     }
     if (!machine.uring) {
         return {PathKind::direct, "O_DIRECT by threads, for io_uring is not usable: " + machine.uring_cause, {}, {}};
@@ -144,6 +153,13 @@ Choice beside(PathKind path, const UniformPart& part, const RequestFacts& reques
 }
 
 }  // namespace
+
+bool dirty_room_matters(const RequestFacts& request, const MachineFacts& machine) {
+    if (request.direction == Direction::read || request.memory_backed) return false;
+    const std::uint64_t bytes = request.total_bytes();
+    if (request.costs != nullptr && bytes >= kThrottledMin) return true;
+    return may_stay_cached(request) && bytes >= kDirectWriteMin && bytes > machine.caller_cached_bytes;
+}
 
 bool cufile_may_win(const RequestFacts& request, const MachineFacts& machine) {
     if (request.costs == nullptr || request.kind != MemoryKind::device) return false;

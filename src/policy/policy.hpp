@@ -22,6 +22,8 @@ namespace penstock::policy {
 inline constexpr std::uint64_t kInlineBytes = 64 * kKiB;
 // Smaller writes go through the page cache: there the round trip of O_DIRECT costs more than the copy that it saves.
 inline constexpr std::uint64_t kDirectWriteMin = 1 * kMiB;
+// Up to this size so does a write whose caller waits, but not for storage, while the page cache has room for it.
+inline constexpr std::uint64_t kCachedWriteMax = 16 * kMiB;
 // A waiting caller copies between memory of the host and the page cache itself up to this size. Workers copy faster
 // together, but to wake the first of them takes as long as to copy one or two MiB.
 constexpr std::uint64_t caller_cached_bytes(std::uint32_t cpus) { return cpus <= 2 ? 4 * kMiB : 1 * kMiB; }
@@ -106,6 +108,9 @@ Plan make_plan(const RequestFacts& request, const MachineFacts& machine);
 // Returns whether to find out if a small request is in the page cache: the profile must say that a read past the cache
 // is clearly faster for uncached bytes, and finding out must be cheap.
 bool small_residence_matters(const RequestFacts& request, const MachineFacts& machine);
+
+// Returns whether to find out how much the page cache takes before writers wait for the storage.
+bool dirty_room_matters(const RequestFacts& request, const MachineFacts& machine);
 
 // Returns whether a cuFile path is predicted to be the fastest. Only then does the context find out if cuFile can be
 // used.

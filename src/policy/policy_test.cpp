@@ -173,7 +173,7 @@ TEST(Policy, what_the_page_cache_has_is_copied_for_the_host_by_the_thread_that_w
     EXPECT_FALSE(but([](RequestFacts& other) { other.kind = MemoryKind::device; })) << "it has no lanes";
     EXPECT_FALSE(but([](RequestFacts& other) { other.blocking = false; }));
     EXPECT_FALSE(but([](RequestFacts& other) { other.answers_here = false; })) << "a server may never answer";
-    EXPECT_FALSE(but([](RequestFacts& other) { other.direction = Direction::write; }));
+    EXPECT_FALSE(but([](RequestFacts& other) { other.direction = Direction::write, other.durable = true; }));
     EXPECT_FALSE(but([](RequestFacts& other) { other.segments[0].residence = Residence::cold; }));
     EXPECT_FALSE(but([](RequestFacts& other) { other.segments[0].residence = Residence::unknown; }));
     EXPECT_FALSE(but([](RequestFacts& other) { other.path = PathKind::buffered; })) << "what is cached is not asked";
@@ -237,6 +237,35 @@ TEST(Policy, small_writes_of_the_host_go_to_the_page_cache_by_the_thread_that_wa
     EXPECT_FALSE(but([](RequestFacts& other) { other.blocking = false; }));
     EXPECT_FALSE(but([](RequestFacts& other) { other.answers_here = false; })) << "a server may never answer";
     EXPECT_FALSE(but([](RequestFacts& other) { other.path = PathKind::buffered; }));
+}
+
+TEST(Policy, a_write_that_nothing_keeps_from_the_page_cache_stays_there_up_to_a_size) {
+    RequestFacts request = request_of(Direction::write, 0, kCachedWriteMax, Residence::unknown);
+    request.blocking = request.answers_here = true;
+    MachineFacts machine = gpu_machine();
+    machine.caller_cached_bytes = kMiB;
+    const auto path_with = [&](const std::function<void(RequestFacts&)>& change) {
+        RequestFacts other = request;
+        change(other);
+        return make_plan(other, machine).steps.at(0).shape.path;
+    };
+    EXPECT_EQ(path_with([](RequestFacts&) {}), PathKind::buffered);
+    EXPECT_TRUE(dirty_room_matters(request, machine));
+    EXPECT_EQ(path_with([](RequestFacts& other) { other.dirty_room_bytes = kCachedWriteMax; }), PathKind::buffered);
+    EXPECT_EQ(path_with([](RequestFacts& other) { other.dirty_room_bytes = kCachedWriteMax - 1; }), PathKind::uring)
+        << "it would wait for the storage";
+    EXPECT_EQ(path_with([](RequestFacts& other) { other.ranges[0].bytes = kCachedWriteMax + 4096; }), PathKind::uring);
+    EXPECT_EQ(path_with([](RequestFacts& other) { other.durable = true; }), PathKind::uring);
+    EXPECT_EQ(path_with([](RequestFacts& other) { other.blocking = false; }), PathKind::uring);
+    EXPECT_EQ(path_with([](RequestFacts& other) { other.answers_here = false; }), PathKind::uring);
+    const auto asks = [&](std::uint64_t bytes) {
+        RequestFacts other = request;
+        other.ranges[0].bytes = bytes;
+        return dirty_room_matters(other, machine);
+    };
+    EXPECT_FALSE(asks(kMiB)) << "the caller's own copy ends before the answer is there";
+    EXPECT_TRUE(asks(kMiB + 1));
+    EXPECT_FALSE(asks(kCachedWriteMax + 1)) << "the storage has it anyway";
 }
 
 TEST(Policy, small_blocking_requests_run_on_the_calling_thread) {

@@ -7,6 +7,7 @@
 
 #include "base/path_traits.hpp"
 #include "context/files/evidence_probe.hpp"
+#include "os/file/dirty.hpp"
 #include "os/file/residency.hpp"
 
 namespace penstock::context {
@@ -225,6 +226,9 @@ Facts gather(const Submission& submission, const Checked& checked) {
     add_files(checked.extents, facts.request);
     add_registration(submission, checked.extents, facts);
     add_costs(submission, checked, facts);
+    if (policy::dirty_room_matters(facts.request, submission.context.machine())) {
+        facts.request.dirty_room_bytes = os::dirty_room_bytes();
+    }
     Residences residences(submission, checked.extents);
     residences.find(facts.request);
     facts.request.segments = std::move(residences.segments);

@@ -6,7 +6,9 @@
 #include <thread>
 
 #include "context/seams.hpp"
+#include "context/state.hpp"
 #include "context/test_files.hpp"
+#include "context/transfer/launch.hpp"
 #include "device/forwarding_device.hpp"
 #include "os/system.hpp"
 #include "penstock/context.hpp"
@@ -73,6 +75,26 @@ TEST_F(Prepare, ranges_that_wrap_around_when_joined_are_refused) {
     EXPECT_EQ(code_of([&] { context_.start(Direction::write, wrapped).result(); }), ErrorCode::invalid_argument);
     const Range fine[] = {{&file, 0, memory, 2048}, {&file, 2048, at(2048), 2048}};  // joining itself is allowed
     EXPECT_EQ(context_.start(Direction::write, fine).result().bytes, 4096u);
+}
+
+// By them the policy decides whether the page cache takes the write at once.
+TEST_F(Prepare, of_a_write_that_may_stay_in_the_page_cache_its_room_is_a_fact) {
+    write_file(directory_.file("data"), stamped(4096));
+    context::ContextState state(ContextOptions{.device = "host"});
+    const auto file = state.open(directory_.file("data"), {.mode = OpenMode::read_write});
+    if (!file->direct().usable) GTEST_SKIP() << "no O_DIRECT here";
+    std::vector<std::byte> memory(policy::kCachedWriteMax + 4096);
+    const auto knows_room = [&](std::uint64_t bytes, const TransferOptions& options = {}) {
+        const context::Submission submission{
+            .context = state, .direction = Direction::write, .kind = MemoryKind::system, .blocking = true,
+            .options = options};
+        const context::Preview seen = context::preview(submission, {{file, 0, memory.data(), bytes}});
+        return seen.facts.request.dirty_room_bytes.has_value();
+    };
+    EXPECT_TRUE(knows_room(policy::kCachedWriteMax));
+    EXPECT_FALSE(knows_room(policy::kCachedWriteMax + 4096)) << "the storage gets it at once";
+    EXPECT_FALSE(knows_room(policy::kCachedWriteMax, {.durable = true}));
+    EXPECT_FALSE(knows_room(4096)) << "to ask would take longer than the write";
 }
 
 TEST_F(Prepare, a_sum_of_lengths_that_wraps_is_refused) {

@@ -3,13 +3,11 @@
 
 #include <utility>
 
-#include "os/file/dirty.hpp"
 #include "policy/shapes.hpp"
 
 namespace penstock::context {
 namespace {
 
-constexpr std::uint64_t kThrottledMin = 64 * kMiB;  // smaller writes do not look how full the page cache is
 constexpr std::uint64_t kLessonMin = 1 * kMiB;  // smaller transfers say more of the moment than of the path
 
 }  // namespace
@@ -52,9 +50,6 @@ void RequestCosts::tell(policy::RequestFacts& facts, ContextState& context) {
     facts.costs = place_->costs.get();
     if (place_->corrections) factors_ = place_->corrections->factors();
     facts.factors = factors_;
-    if (facts.direction == Direction::write && facts.total_bytes() >= kThrottledMin) {
-        facts.dirty_room_bytes = os::dirty_room_bytes();
-    }
     const bool measured = facts.costs->has(PathKind::gds) || facts.costs->has(PathKind::gds_compat);
     if (!measured || facts.path != PathKind::automatic || !policy::cufile_may_win(facts, context.machine())) return;
     ask_cufile(facts, context);

@@ -305,7 +305,7 @@ class SmallReader {
     // Where the bytes of a box go. False: it is a large one, or in many parts.
     bool find_to_write(nb::handle index, Asked& asked, data::Runs& runs) const {
         if (!tally_->open || source_.chunks.chunk_bytes != 0 || !ask(index, layout_, false, asked)) return false;
-        if (asked.elements >= policy::kDirectWriteMin / layout_.item_bytes()) return false;
+        if (asked.elements > policy::kCachedWriteMax / layout_.item_bytes()) return false;
         return layout_.runs(asked.box, runs) && runs.all().size() <= kMostWrites;
     }
 

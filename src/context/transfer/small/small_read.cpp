@@ -187,7 +187,7 @@ std::optional<SmallWrite> small_write(const Submission& submission, const Extent
     context.check_process();
     const bool plain = submission.to_host() && submission.path() == PathKind::automatic && !extent.file->place &&
                        extent.file->answers_here() && !submission.options.durable && context.options.workers == 0;
-    if (!plain || extent.bytes == 0 || extent.bytes >= policy::kDirectWriteMin || extent.memory == nullptr) return {};
+    if (!plain || extent.bytes == 0 || extent.memory == nullptr) return {};
     if (extent.bytes > context.machine().caller_cached_bytes || extent.offset_bytes > kLastOffset - extent.bytes) {
         return std::nullopt;
     }

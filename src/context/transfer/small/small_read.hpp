@@ -51,7 +51,7 @@ class SmallPlans {
 std::optional<SmallRead> small_read(const Submission& submission, const Extent& extent,
                                     std::optional<std::uintptr_t> after = {});
 
-// The same for a write of less than policy::kDirectWriteMin, of memory that the host reaches, to the page cache. What
+// The same for a write of memory that the host reaches to the page cache, up to policy::caller_cached_bytes(). What
 // failed is told by a transfer, which writes it again.
 std::optional<SmallWrite> small_write(const Submission& submission, const Extent& extent);
 

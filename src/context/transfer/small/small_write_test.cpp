@@ -8,7 +8,7 @@ namespace {
 
 class SmallWriteTest : public SmallReadTest {
   protected:
-    static constexpr std::uint64_t kMost = kMiB - 1;
+    static constexpr std::uint64_t kMost = kMiB - 1;  // of which a transfer tells as little
 
     SmallWriteTest() : context_(make()) {}
     File made(OpenMode mode = OpenMode::read_write) {
@@ -44,9 +44,19 @@ TEST_F(SmallWriteTest, puts_the_bytes_with_the_evidence_of_a_transfer_by_one_cal
     }
 }
 
+TEST_F(SmallWriteTest, is_as_large_as_what_the_caller_copies_itself) {
+    const File file = made();
+    const Buffer buffer = filled(kMiB, MemoryKind::system);  // on any number of cores
+    const auto small = file.try_small_write(buffer.view(), 999);
+    ASSERT_TRUE(small);
+    EXPECT_EQ(system_.writes, 1);
+    EXPECT_EQ(read_back(file, kMiB, 999), held(buffer.view()));
+    EXPECT_EQ(small->plan->plan, file.write(buffer.view(), 999).evidence.plan);
+}
+
 TEST_F(SmallWriteTest, is_none_where_a_transfer_does_more_or_less) {
     const File file = made();
-    EXPECT_FALSE(file.try_small_write(filled(kMiB, MemoryKind::system).view())) << "to storage";
+    EXPECT_FALSE(file.try_small_write(filled(4 * kMiB + 1, MemoryKind::system).view())) << "by workers";
     EXPECT_FALSE(file.try_small_write(filled(4096, MemoryKind::device).view())) << "from a device";
     const Buffer block = filled(4096, MemoryKind::system);
     EXPECT_FALSE(file.try_small_write(block.view().slice(0, 0))) << "nothing";
