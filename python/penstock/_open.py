@@ -375,27 +375,32 @@ def save(  # noqa: PLR0913 - one keyword a choice
     `data` is a dict of arrays for HDF5, netCDF, safetensors and Zarr, one array for NPY, format="raw" and names in .bin
     or .raw, which get its elements without type and shape. Memory without a type, such as bytes and a Buffer, is
     written under any name that is not of a known format. Arrays are of any library; a penstock Array or Buffer is
-    written by its own context, `device` is for those of others. `attributes` are those of
-    the file. `compression` packs the chunks of all arrays, on all cores, in HDF5, netCDF-4 and Zarr; see LayoutOptions
-    for it and what follows. Arrays without dimensions, or without elements, are stored as they are.
+    written by its own context, `device` is for those of others. `attributes` are those of the file.
+    `compression` packs the chunks of all arrays, on all cores, in HDF5, netCDF-4 and Zarr; see LayoutOptions for it and
+    what follows. Arrays without dimensions, or without elements, are stored as they are.
     """
     from penstock.formats import registry
+    from penstock.formats.simple.at_once import saved_at_once
 
     _need_device("save", name, device)
     need_known("save()", (*(save.__kwdefaults__ or {}), *TransferOptions.__annotations__), options)
     layout: LayoutOptions = {"compression": compression, "compression_level": compression_level, "shuffle": shuffle}
     if chunk_shape is not None:
         layout["chunk_shape"] = chunk_shape
+    packed = any(value is not None for value in layout.values())
     if format is None and registry.by_suffix(file_name(name, "create")) is None:
         if isinstance(data, Mapping):
             raise registry.no_format(_place(name, "create"))
-        if any(value is not None for value in layout.values()):
+        if packed:
             raise TypeError(f"{name} is of no known format: bytes have no chunks, and are not compressed")
         registry.need_bare(_place(name, "create"), hasattr(data, "dtype") and not isinstance(data, _api.Buffer))
         memory = data.as_bytes() if isinstance(data, Array) else data
         holder = Context._of(memory) if isinstance(memory, _api.Buffer) else shared_context(device)
         return _api.save(holder, name, memory, durable=durable, **options)
     arrays = data if isinstance(data, Mapping) else {"data": data}
+    if context is None and device in ("auto", "host", "cpu") and not (attributes or options or packed):
+        if (done := saved_at_once(_place(name, "create"), format, arrays, durable)) is not None:
+            return done
     with create(name, context=context or _context_of(arrays, device), format=format, durable=durable) as file:
         for attribute, value in (attributes or {}).items():
             file.attrs[attribute] = value

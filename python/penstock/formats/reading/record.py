@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from penstock import _core
 from penstock._api import Outcome
 from penstock._evidence import distinct, path_name, plans, sum_by
-from penstock._told import Evidence, evidence_of
+from penstock._told import Evidence, FormatCounts, PathShare, evidence_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -110,6 +110,37 @@ def outcome_of(
     evidence = parts[0].evidence if len(parts) == 1 else _merged(parts)
     evidence = evidence | {"notes": distinct([*evidence["notes"], *notes])[:_NOTES], "formats": dict(vars(counts))}
     return Outcome(bytes, seconds, False, path_name(parts), evidence)
+
+
+def outcome_at_once(bytes: int, operations: int, seconds: float) -> Outcome:
+    """Of small arrays of the host, which system calls wrote to a new file."""
+    plan = "buffered, on the calling thread: a small new file"
+    share: PathShare = {
+        "path": "buffered",
+        "bytes": bytes,
+        "operations": operations,
+        "host_copies_bytes": 0,
+        "from_pinned_mapping": False,
+        "past_page_cache": False,
+    }
+    evidence: Evidence = {
+        "path": "buffered",
+        "paths": [share],
+        "fallbacks": [],
+        "notes": [],
+        "pinned_peak_bytes": 0,
+        "plan": f"write {bytes} bytes by {plan}",
+        "residency_before": None,
+        "residency_after": None,
+        "process_io": None,
+        "cufile": None,
+        "cpu_user_s": 0.0,
+        "cpu_system_s": 0.0,
+        "reason": plan,
+        "predicted_seconds": None,
+        "formats": cast(FormatCounts, vars(Counts(bytes, range_bytes=bytes, ranges=operations, batches=1))),
+    }
+    return Outcome(bytes, seconds, False, "buffered", evidence)
 
 
 def outcome_of_tally(tally: _core.SmallTally) -> Outcome | None:

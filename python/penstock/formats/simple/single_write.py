@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock._error import Error
 from penstock._files.descriptor import write_at
@@ -18,11 +18,18 @@ from penstock.formats.model import Box, ChunkTable, DatasetInfo, NewDataset, Sha
 from penstock.formats.new_file import NewFile, reserve
 from penstock.formats.simple.single import bytes_of, extent_table
 
+if TYPE_CHECKING:
+    import numpy as np
+
 DATA_ALIGNMENT = 4096  # of the first byte of data, as O_DIRECT and cuFile like
 
 
 def aligned(bytes: int) -> int:
     return -(-bytes // DATA_ALIGNMENT) * DATA_ALIGNMENT
+
+
+def _info(one: NewDataset) -> DatasetInfo:
+    return DatasetInfo(one.name, tuple(one.shape), one.dtype.native, tuple(one.shape))
 
 
 class ContiguousWriter(Writer):
@@ -48,15 +55,26 @@ class ContiguousWriter(Writer):
     def create(self, datasets: Sequence[NewDataset]) -> Sequence[ChunkTable]:
         for one in datasets:
             self._check(one)
-        offsets = self._place(datasets)
-        for one, offset in zip(datasets, offsets, strict=True):
-            info = DatasetInfo(one.name, tuple(one.shape), one.dtype.native, tuple(one.shape))
+        for one, offset in zip(datasets, self._place(datasets), strict=True):
+            info = _info(one)
             reserve(self._new.descriptor, self.name, offset, bytes_of(info))
             self._datasets[one.name] = (info, offset)
         for one in datasets:
             if one.attributes:
                 self.set_attributes(one.name, one.attributes)
         return [self._table(one.name) for one in datasets]
+
+    def put(self, datasets: Sequence[NewDataset], values: Sequence[np.ndarray]) -> None:
+        """New datasets without attributes, with their values, which are in C order and of their type."""
+        for one in datasets:
+            self._check(one)
+        for one, value, offset in zip(datasets, values, self._place(datasets), strict=True):
+            self._datasets[one.name] = (_info(one), offset)
+            try:
+                write_at(self._new.descriptor, value.reshape(-1).view("u1").data, offset)
+            except OSError as error:
+                advice = "check the space of the file system"
+                raise Error.of(error, f"write dataset {one.name!r} of", self.name, advice) from error
 
     def _check(self, one: NewDataset) -> None:
         if one.name in self._datasets:
