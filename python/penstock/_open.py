@@ -398,9 +398,9 @@ def save(  # noqa: PLR0913 - one keyword a choice
         holder = Context._of(memory) if isinstance(memory, _api.Buffer) else shared_context(device)
         return _api.save(holder, name, memory, durable=durable, **options)
     arrays = data if isinstance(data, Mapping) else {"data": data}
-    if context is None and device in ("auto", "host", "cpu") and not (attributes or options or packed):
-        if (done := saved_at_once(_place(name, "create"), format, arrays, durable)) is not None:
-            return done
+    is_usual = context is None and device in ("auto", "host", "cpu") and not (attributes or options or packed)
+    if is_usual and (done := saved_at_once(_place(name, "create"), format, arrays, durable)) is not None:
+        return done
     with create(name, context=context or _context_of(arrays, device), format=format, durable=durable) as file:
         for attribute, value in (attributes or {}).items():
             file.attrs[attribute] = value
