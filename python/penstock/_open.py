@@ -97,7 +97,7 @@ def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a cho
         container.close()
         if is_set(name):
             raise TypeError(f"{name} stands for files of several processes: open the one that is to be changed")
-        writer = registry.function(kind, "writer", name)(name, append=True, **options)
+        writer = registry.function(kind, "writer", name)(name, append=True, **raw, **options)
 
     def reopen() -> Any:
         return registry.function(kind, "reader", name)(name, **raw, **options)

@@ -65,6 +65,10 @@ class WriterLock:
         except OSError:
             pass
 
+    def status(self) -> os.stat_result:
+        """Of what was locked, whatever has its name now."""
+        return os.fstat(self._descriptor)
+
     def need_same(self, descriptor: int, name: str) -> None:
         """Error unless the descriptor, of what has the name now, is of what was locked."""
         _need_same(os.fstat(descriptor), self._descriptor, name)

@@ -86,7 +86,7 @@ FORMATS: dict[str, Format] = {
             "npy",
             (".npy",),
             "simple.npy:open_npy",
-            "simple.npy:NpyWriter",
+            "simple.npy:npy_writer",
             single=True,
             sees_kind=True,
             begins=(b"\x93NUMPY",),
@@ -95,7 +95,7 @@ FORMATS: dict[str, Format] = {
             "safetensors",
             (".safetensors",),
             "simple.safetensors:open_safetensors",
-            "simple.safetensors:SafetensorsWriter",
+            "simple.safetensors:safetensors_writer",
             sees_kind=True,
             is_begin=_is_safetensors,
             has_groups=False,
@@ -121,7 +121,7 @@ FORMATS: dict[str, Format] = {
             marks=("penstock.json",),
             has_groups=False,
         ),
-        Format("raw", (), "simple.raw:open_raw", "simple.raw:RawWriter", single=True, needs_dtype=True),
+        Format("raw", (), "simple.raw:open_raw", "simple.raw:raw_writer", single=True, needs_dtype=True),
     )
 }
 # Those of several datasets, for type checkers: load() gives a dict.

@@ -93,5 +93,5 @@ def test_options_that_a_format_does_not_have(tmp_path: Path) -> None:
         penstock.open(tmp_path / "x.npy", checksums=False)
     with pytest.raises(TypeError, match=r"no option 'devise'; .*; did you mean 'device'\?"):
         penstock.open(tmp_path / "x.npy", devise="host")
-    with pytest.raises(penstock.Error, match="changed in place"):
-        penstock.open(tmp_path / "x.npy", write=True)
+    with pytest.raises(TypeError, match="checksums"):
+        penstock.open(tmp_path / "x.npy", write=True, checksums=False)

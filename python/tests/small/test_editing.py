@@ -52,7 +52,7 @@ def no_transfers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state, "read_job", refuse)
 
 
-@pytest.mark.parametrize("kind", ["contiguous", "chunked", "growing"])
+@pytest.mark.parametrize("kind", ["contiguous", "chunked", "turned", "growing"])
 def test_rows_are_written_and_read_without_a_transfer(
     edited: penstock.DataFile, path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,3 +260,57 @@ def test_a_closed_file_is_not_written(path: Path) -> None:
     for use in (lambda: dataset.__setitem__(4, row), lambda: dataset[4]):
         with pytest.raises(ValueError, match="closed"):
             use()
+
+
+def test_classic_netcdf_is_edited_without_a_transfer_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    netCDF4 = pytest.importorskip("netCDF4")  # noqa: N806 - its name
+    path, numbers = tmp_path / "x.nc", np.arange(ROWS * COLUMNS, dtype="f8").reshape(ROWS, COLUMNS)
+    with netCDF4.Dataset(path, "w", format="NETCDF3_64BIT_OFFSET") as made:
+        for name, size in (("time", None), ("row", ROWS), ("column", COLUMNS)):
+            made.createDimension(name, size)
+        for name, first in (("fixed", "row"), ("record", "time"), ("other", "time")):
+            made.createVariable(name, "f8", (first, "column"))[:] = numbers
+    held = {name: numbers.copy() for name in ("fixed", "record", "other")}
+    chance = np.random.default_rng(5)
+    with penstock.open(path, write=True, device="host") as file:
+        kept = {name: file[name] for name in held}
+        for dataset in kept.values():
+            for _ in range(2):
+                dataset[0] = numbers[0]
+        with monkeypatch.context() as patched:
+            no_transfers(patched)
+            for _ in range(60):
+                name, row = str(chance.choice(list(held))), int(chance.integers(ROWS))
+                first = int(chance.integers(COLUMNS))
+                index = (slice(row, row + int(chance.integers(1, 4))), slice(first, None))
+                value = chance.random(held[name][index].shape)
+                kept[name][index] = held[name][index] = value
+                assert np.array_equal(kept[name][index], held[name][index])
+        kept["record"].append(numbers[:2])
+        held["record"] = np.concatenate([held["record"], numbers[:2]])
+        kept["record"][ROWS] = held["record"][ROWS] = numbers[5]
+        assert np.array_equal(kept["record"][ROWS], numbers[5])
+    with netCDF4.Dataset(path) as there:
+        assert np.array_equal(there["record"][:].data, held["record"])
+        for name in ("fixed", "other"):
+            assert np.array_equal(there[name][:ROWS].data, held[name])
+
+
+def test_classic_netcdf_of_another_file_is_not_written(tmp_path: Path) -> None:
+    netCDF4 = pytest.importorskip("netCDF4")  # noqa: N806 - its name
+    for name in ("x.nc", "other.nc"):
+        with netCDF4.Dataset(tmp_path / name, "w", format="NETCDF3_CLASSIC") as made:
+            made.createDimension("n", 100)
+            made.createVariable("x", "f8", ("n",))[:] = np.zeros(100)
+    file = penstock.open(tmp_path / "x.nc", write=True, device="host")
+    dataset = file["x"]
+    for _ in range(3):
+        dataset[0] = 1.0
+    (tmp_path / "other.nc").rename(tmp_path / "x.nc")
+    for _ in range(2):
+        with pytest.raises(penstock.Error, match="another file has taken its name"):
+            dataset[1] = 1.0
+    with suppress(penstock.Error):
+        file.close()
+    with netCDF4.Dataset(tmp_path / "x.nc") as there:
+        assert not there["x"][:].any()

@@ -132,7 +132,7 @@ class SmallReader {
     nb::object write_from(nb::handle index, nb::handle value) {
         Asked asked;
         data::Runs runs;
-        if (source_.backwards || source_.swap_bytes != 0 || !find_to_write(index, asked, runs)) return nb::none();
+        if (source_.backwards || !find_to_write(index, asked, runs)) return nb::none();
         const HostOut host(value, PyBUF_CONTIG_RO);
         if (!host.fits(layout_, asked)) return nb::none();
         const nb::object held = held_file();
@@ -195,8 +195,10 @@ class SmallReader {
         const GilReleased release;
         try {
             if (!watched_.holds()) return false;
+            std::vector<std::byte> turned;
+            const MemoryView stored = as_stored(memory, turned);
             for (std::size_t at = 0; at < runs.size(); ++at) {
-                const MemoryView part = memory.slice(runs[at].memory_offset, runs[at].bytes);
+                const MemoryView part = stored.slice(runs[at].memory_offset, runs[at].bytes);
                 const auto one = file.try_small_write(part, runs[at].file_offset);
                 if (!one) return false;
                 writes[at] = *one;
@@ -204,7 +206,18 @@ class SmallReader {
             return true;
         } catch (const Error&) {
             return false;
+        } catch (const std::bad_alloc&) {
+            return false;
         }
+    }
+
+    // The elements as the file has them: in the memory itself, or in `turned`, with their words the other way round.
+    MemoryView as_stored(const MemoryView& memory, std::vector<std::byte>& turned) const {
+        if (source_.swap_bytes == 0) return memory;
+        turned.resize(memory.bytes);
+        const MemoryView copy{turned.data(), memory.bytes, memory.kind};
+        swap(copy, memory.data);
+        return copy;
     }
 
     bool take_named(const Asked& asked, std::span<const FileRun> runs, PythonBuffer& buffer,
@@ -396,10 +409,12 @@ class SmallReader {
         return Took::all;
     }
 
-    void swap(const MemoryView& memory) const {
+    void swap(const MemoryView& memory) const { swap(memory, memory.data); }
+
+    void swap(const MemoryView& memory, const void* source) const {
         Box words;
         words.destination = memory.data;
-        words.source = memory.data;
+        words.source = source;
         words.item_bytes = words.swap_bytes = source_.swap_bytes;
         words.dimensions = 1;
         words.extents[0] = memory.bytes / source_.swap_bytes;

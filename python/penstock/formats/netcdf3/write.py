@@ -20,7 +20,7 @@ from penstock._error import Error
 from penstock._files.descriptor import flush, write_at
 from penstock._files.open_files import with_room
 from penstock.formats.faults import refused, told, unknown
-from penstock.formats.model import Box, ChunkTable, DatasetInfo, NewDataset, Shape, Writer
+from penstock.formats.model import Box, ChunkTable, DatasetInfo, NewDataset, Shape, Watch, Writer
 from penstock.formats.netcdf3.encode import encode, encode_records
 from penstock.formats.netcdf3.header import Header, Variable, read_header
 from penstock.formats.netcdf3.layout import (
@@ -118,6 +118,13 @@ class NetCDF3Writer(Writer):
     def info(self, name: str) -> DatasetInfo:
         variable = self._variable(name)
         return variable_info(self._header, variable, self._rows.get(variable.name, 0))
+
+    def watch(self, name: str) -> Watch:
+        if self._lock is not None:
+            found = self._lock.status()
+        else:
+            found = os.fstat(self._new.descriptor) if self._new is not None else os.stat(self._path)
+        return Watch(self._path, found.st_dev, found.st_ino)
 
     def set_attributes(self, name: str, attributes: Mapping[str, Any]) -> None:
         plain = self._variable(name).name if name.strip("/") else ""

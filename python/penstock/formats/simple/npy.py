@@ -18,7 +18,8 @@ from penstock import _core
 from penstock._arrays.dtype import DType, not_taken
 from penstock._files.descriptor import read_at
 from penstock.formats.faults import cut_short, damaged, foreign, refused, unsupported
-from penstock.formats.model import DatasetInfo, NewDataset
+from penstock.formats.model import DatasetInfo, NewDataset, Writer
+from penstock.formats.simple.in_place import InPlaceWriter
 from penstock.formats.simple.single import ContiguousFile, FromHeader, bytes_of, identity_of, reading
 from penstock.formats.simple.single_write import ContiguousWriter, aligned
 
@@ -172,6 +173,10 @@ def _fields(descr: Any) -> Any:
             offsets.append(end)
         end += type.itemsize
     return {"names": names, "formats": types, "offsets": offsets, "itemsize": end}
+
+
+def npy_writer(name: str | os.PathLike[str], *, append: bool = False) -> Writer:
+    return InPlaceWriter(name, open_npy) if append else NpyWriter(name)
 
 
 class NpyWriter(ContiguousWriter):

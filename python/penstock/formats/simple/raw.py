@@ -10,7 +10,8 @@ from typing import Any
 from penstock._arrays.dtype import DType
 from penstock._error import Error
 from penstock.formats.faults import refused
-from penstock.formats.model import DatasetInfo, NewDataset
+from penstock.formats.model import DatasetInfo, NewDataset, Writer
+from penstock.formats.simple.in_place import InPlaceWriter
 from penstock.formats.simple.single import ContiguousFile, bytes_of, identity_of, look_at
 from penstock.formats.simple.single_write import ContiguousWriter
 
@@ -61,6 +62,20 @@ def _solved(name: str, shape: tuple[int, ...], type: DType, there: int) -> tuple
 
 def _bad(name: str, cause: str) -> Error:
     return Error(operation="open", file=name, cause=cause, advice="check dtype, shape and offset_bytes")
+
+
+def raw_writer(
+    name: str | os.PathLike[str],
+    *,
+    append: bool = False,
+    dtype: Any = None,
+    shape: Sequence[int] | None = None,
+    offset_bytes: int = 0,
+) -> Writer:
+    """What the elements are only a file that is there must be told."""
+    if not append:
+        return RawWriter(name)
+    return InPlaceWriter(name, lambda there: open_raw(there, dtype=dtype, shape=shape, offset_bytes=offset_bytes))
 
 
 class RawWriter(ContiguousWriter):

@@ -20,7 +20,8 @@ from penstock import _core
 from penstock._arrays.dtype import DType
 from penstock._files.descriptor import read_at
 from penstock.formats.faults import FOREIGN_BYTES, cut_short, damaged, foreign, refused
-from penstock.formats.model import DatasetInfo, NewDataset
+from penstock.formats.model import DatasetInfo, NewDataset, Writer
+from penstock.formats.simple.in_place import InPlaceWriter
 from penstock.formats.simple.single import ContiguousFile, FromHeader, bytes_of, identity_of, reading
 from penstock.formats.simple.single_write import ContiguousWriter, aligned
 
@@ -167,13 +168,17 @@ def _check_ranges(name: str, datasets: Mapping[str, tuple[DatasetInfo, int, int]
         raise cut_short(name, cause) if there < end else damaged(name, cause)
 
 
+def safetensors_writer(name: str | os.PathLike[str], *, append: bool = False) -> Writer:
+    return InPlaceWriter(name, open_safetensors) if append else SafetensorsWriter(name)
+
+
 class SafetensorsWriter(ContiguousWriter):
     """Tensors in the order they are created. Those of one call are sorted so that each is aligned for its type."""
 
     format = "safetensors"
 
-    def __init__(self, name: str | os.PathLike[str], *, append: bool = False) -> None:
-        super().__init__(name, append=append)
+    def __init__(self, name: str | os.PathLike[str]) -> None:
+        super().__init__(name)
         self._metadata: dict[str, str] = {}
         self._start = self._end = 0
 

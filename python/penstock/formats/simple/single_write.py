@@ -37,10 +37,8 @@ class ContiguousWriter(Writer):
 
     format: str
 
-    def __init__(self, name: str | os.PathLike[str], *, append: bool = False) -> None:
+    def __init__(self, name: str | os.PathLike[str]) -> None:
         self.name = os.fspath(name)
-        if append:
-            raise refused(self.name, f"{self.format} files are not changed in place", "write the file anew")
         self._new = NewFile(self.name)
         self._datasets: dict[str, tuple[DatasetInfo, int]] = {}
 
