@@ -126,13 +126,17 @@ void Report::closed(const Descriptor& descriptor) {
 
 void Report::join(const Descriptor& descriptor, Row* rows, int& count) {
     Row* row = rows;
-    while (row != rows + count && (row->device != descriptor.device || row->inode != descriptor.inode)) ++row;
+    const auto is_same = [&](const Row& one) {
+        return one.device == descriptor.device && one.inode == descriptor.inode && one.born_ns == descriptor.born_ns;
+    };
+    while (row != rows + count && !is_same(*row)) ++row;
     if (row == rows + kMostRows) return missed();
     if (row == rows + count) {
         ++count;
         std::memset(static_cast<void*>(row), 0, sizeof *row);
         row->device = descriptor.device;
         row->inode = descriptor.inode;
+        row->born_ns = descriptor.born_ns;
         row->ways[0].why = row->ways[1].why = kernel::Why::small;
     }
     std::memcpy(row->name, descriptor.name, sizeof row->name);

@@ -23,6 +23,7 @@ struct Row {
     };
     Way ways[2];
     std::uint64_t device, inode;
+    std::int64_t born_ns;
     char name[kMostName];
 };
 

@@ -29,6 +29,15 @@ public:
     // library's end. Not at _exit(), at which what a stream holds is not written.
     void flush_streams();
 
+    // The main thread ends and the process goes on: it must end with the program's last thread.
+    void main_thread_ends() {
+        if (is_ours()) askers_.end(true);
+    }
+    // The kernel is about to be asked for what it gives a process of one thread only.
+    void be_one_thread() {
+        if (is_ours()) askers_.end(false);
+    }
+
     // `number` was opened, whatever it was before, by code at `caller`. `name` as the program gave it.
     void opened(int number, const char* name, const void* caller);
     void streamed(int number, void* stream);  // the program has a FILE on it

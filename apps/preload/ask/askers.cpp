@@ -9,7 +9,6 @@
 namespace preload {
 namespace {
 
-constexpr int kThreads = 2;
 constexpr std::size_t kStackBytes = 256 * 1024;  // room for the thread-local storage of large programs
 
 void ask(Descriptor& descriptor, Direction direction, Span span) {
@@ -53,30 +52,45 @@ bool Askers::serve(Descriptor& descriptor) {
 }
 
 void Askers::wake() {
-    if (started_.load(std::memory_order_relaxed) == 0) start();
+    if (started_.load(std::memory_order_relaxed) == kNone) start();
     news_.fetch_add(1);
     kernel::wake(reinterpret_cast<const std::uint32_t*>(&news_));
 }
 
 void Askers::start() {
-    int none = 0;
-    if (!started_.compare_exchange_strong(none, kThreads)) return;
+    int none = kNone;
+    if (!started_.compare_exchange_strong(none, kBusy)) return;
     const int saved = errno;
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);  // the program's handlers run on the program's threads
     pthread_attr_t how;
     pthread_attr_init(&how);
-    pthread_attr_setdetachstate(&how, PTHREAD_CREATE_DETACHED);
     pthread_attr_setstacksize(&how, kStackBytes);
     int made = 0;
     for (int i = 0; i < kThreads; ++i) {
-        pthread_t thread;
-        if (pthread_create(&thread, &how, run, this) == 0) ++made;
+        if (pthread_create(&ids_[made], &how, run, this) == 0) ++made;
     }
     pthread_attr_destroy(&how);
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    if (made == 0) started_.store(-1);  // not tried again
+    started_.store(made == 0 ? kRefused : made);
+    errno = saved;
+}
+
+void Askers::end(bool for_good) {
+    const int saved = errno;
+    int made = started_.load();
+    while (made == kBusy || (made >= kNone && !started_.compare_exchange_weak(made, kBusy))) {
+        if (made == kBusy) kernel::rest(), made = started_.load();
+    }
+    if (made > kNone) {
+        ends_.store(true);
+        news_.fetch_add(1);
+        kernel::wake(reinterpret_cast<const std::uint32_t*>(&news_), made);
+        for (int i = 0; i < made; ++i) pthread_join(ids_[i], nullptr);
+        ends_.store(false);
+    }
+    if (made >= kNone) started_.store(for_good ? kOver : kNone);
     errno = saved;
 }
 
@@ -84,11 +98,11 @@ void* Askers::run(void* askers) {
     auto& self = *static_cast<Askers*>(askers);
     for (;;) {
         const std::uint32_t seen = self.news_.load();
+        if (self.ends_.load()) return nullptr;
         bool any = false;
         self.table_.each([&](Descriptor& one) { any = serve(one) || any; });
         if (!any) kernel::wait(reinterpret_cast<const std::uint32_t*>(&self.news_), seen);
     }
-    return nullptr;
 }
 
 }  // namespace preload

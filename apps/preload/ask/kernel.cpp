@@ -53,6 +53,14 @@ long window_kib(std::uint64_t device) {
     return got > 0 ? std::strtol(text, nullptr, 10) : -1;
 }
 
+// When the file was made: another one may get the number of one that was removed. 0: the file system does not say.
+std::int64_t born_ns(int fd) {
+    struct statx found {};
+    if (::syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_BTIME, &found) != 0) return 0;
+    if ((found.stx_mask & STATX_BTIME) == 0) return 0;
+    return found.stx_btime.tv_sec * 1'000'000'000LL + found.stx_btime.tv_nsec;
+}
+
 // A byte that is read only if no storage has to be asked.
 int byte_is_cached(int fd, std::int64_t offset) {
     char byte;
@@ -84,7 +92,9 @@ bool stat(int fd, FileFacts& facts) {
     struct stat found {};
     if (::fstat(fd, &found) != 0) return false;
     const long flags = ::syscall(SYS_fcntl, fd, F_GETFL);
-    facts = {found.st_dev, found.st_ino, found.st_size, S_ISREG(found.st_mode), static_cast<int>(flags)};
+    const bool regular = S_ISREG(found.st_mode);
+    const std::int64_t born = regular ? born_ns(fd) : 0;
+    facts = {found.st_dev, found.st_ino, born, found.st_size, regular, static_cast<int>(flags)};
     return flags >= 0;
 }
 
@@ -184,9 +194,9 @@ void wait(const std::uint32_t* word, std::uint32_t seen) {
     ::syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0);
 }
 
-void wake(const std::uint32_t* word) {
+void wake(const std::uint32_t* word, int waiters) {
     const SavedErrno saved;
-    ::syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+    ::syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, waiters, nullptr, nullptr, 0);
 }
 
 }  // namespace preload::kernel

@@ -24,6 +24,7 @@ const char* words(Why why);
 
 struct FileFacts {
     std::uint64_t device = 0, inode = 0;
+    std::int64_t born_ns = 0;  // 0: not told
     std::int64_t bytes = 0;
     bool regular = false;
     int flags = 0;  // of open
@@ -49,6 +50,6 @@ void rest();  // some 50 us
 bool write_file(const char* name, const char* text, std::uint64_t bytes);
 
 void wait(const std::uint32_t* word, std::uint32_t seen);
-void wake(const std::uint32_t* word);
+void wake(const std::uint32_t* word, int waiters = 1);
 
 }  // namespace preload::kernel

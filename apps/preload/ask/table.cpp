@@ -31,6 +31,7 @@ Descriptor* Table::put(int number, const char* name, const kernel::FileFacts& fa
         one.stream.store(nullptr);
         one.device = facts.device;
         one.inode = facts.inode;
+        one.born_ns = facts.born_ns;
         const std::size_t length = std::strlen(name);
         const std::size_t cut = length < kMostName ? 0 : length - (kMostName - 1);
         std::memcpy(one.name, name + cut, length - cut + 1);

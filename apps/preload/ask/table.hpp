@@ -45,6 +45,7 @@ struct alignas(64) Descriptor {
     bool may_write = false;              // it was opened to write
     std::atomic<void*> stream{nullptr};  // libc's FILE on the number, where the program opened one
     std::uint64_t device = 0, inode = 0;
+    std::int64_t born_ns = 0;  // with the two, which file it is
     std::atomic<void*> engine_file[2]{};  // gpu/moves.cpp: the file as the engine knows it, to read and to write
     std::atomic<bool> taken{false};
     char name[kMostName] = {};

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -131,8 +132,11 @@ PENSTOCK_SHOWN int close(int number) {
 
 // What a stream still holds is written before the file is made durable.
 PENSTOCK_SHOWN int fclose(FILE* stream) {
+    const int saved = errno;
     const int number = ::fileno(stream);
-    const bool flushed = !watch.settings().durable || ::fflush(stream) == 0;
+    errno = saved;  // a stream of memory has no number
+    const bool writes = watch.settings().durable && number >= 0 && ::__fwritable(stream) != 0;
+    const bool flushed = !writes || ::fflush(stream) == 0;  // of one that only reads it would move the file's position
     const int cause = errno;
     int error = 0;
     preload::Descriptor* descriptor = watch.closing(number, error);

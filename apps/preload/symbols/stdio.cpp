@@ -22,7 +22,10 @@ constexpr std::int64_t kLeastCounted = 512;
 
 void tell(FILE* stream, Direction direction, std::size_t bytes) {
     if (bytes == 0) return;
-    if (preload::Descriptor* one = watch.find(::fileno(stream))) {
+    const int saved = errno;  // a stream of memory has no number, and the call has been made
+    const int number = ::fileno(stream);
+    errno = saved;
+    if (preload::Descriptor* one = watch.find(number)) {
         watch.moved(*one, {direction, static_cast<std::int64_t>(bytes)});
     }
 }

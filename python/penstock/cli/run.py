@@ -54,9 +54,24 @@ def run(
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and a program would inherit that
         signal.signal(number, signal.SIG_DFL)
     try:
-        os.execve(found, program, os.environ | wanted)
+        os.execve(found, program, _given() | wanted)
     except OSError as failure:
         raise Error(operation="run", file=found, cause=failure.strerror, advice=programs.WITHOUT) from failure
+
+
+def _given() -> dict[str, str]:
+    """The environment as this process was given it. Python adds LC_CTYPE where the locale is C (PEP 538), by which a
+    program would take bytes for characters."""
+    given = dict(os.environ)
+    if given.get("LC_CTYPE") not in ("C.UTF-8", "C.utf8", "UTF-8"):
+        return given
+    try:
+        first = Path("/proc/self/environ").read_bytes().split(b"\0")
+    except OSError:
+        return given
+    if not any(one.startswith(b"LC_CTYPE=") for one in first):
+        del given["LC_CTYPE"]
+    return given
 
 
 def surroundings(report: str) -> dict[str, str]:
