@@ -17,12 +17,35 @@
 namespace penstock::vfd {
 namespace {
 
+// A lock that was refused to the thread, of which file. h5py's mode "a" makes a new file wherever opening an old one
+// failed with a driver that it does not know, and hides by that what had failed.
+struct RefusedLock {
+    std::uint64_t device = 0, inode = 0;
+    int error = 0;
+    int opens = 0;  // since then: what it is to make HDF5 first opens as an old file, to see whether it has it open
+};
+thread_local RefusedLock refused_lock;
+
+// The fault where a file was to be made and is there. `before`: what the thread was refused last.
+Fault there_is_one(const char* name, const RefusedLock& before) {
+    struct stat found{};
+    const bool same = before.error != 0 && ::stat(name, &found) == 0 && found.st_dev == before.device &&
+                      found.st_ino == before.inode;
+    if (same) return system_fault("lock", before.error);
+    Fault fault = system_fault("create", EEXIST);
+    fault.advice = "h5py's mode \"a\" comes here where it could not open the file: mode \"r+\" says why";
+    return fault;
+}
+
 int open_file(const char* name, unsigned flags) {
+    const RefusedLock before = refused_lock;
+    if (++refused_lock.opens > 1) refused_lock = {};
     int how = O_CLOEXEC | ((flags & kWritable) != 0 ? O_RDWR : O_RDONLY);
     if ((flags & kTruncate) != 0) how |= O_TRUNC;
     if ((flags & kCreate) != 0) how |= O_CREAT;
     if ((flags & kExclusive) != 0) how |= O_EXCL;
     const int fd = ::open(name, how, 0666);
+    if (fd < 0 && errno == EEXIST && (flags & kExclusive) != 0) throw there_is_one(name, before);
     if (fd < 0) throw system_fault("open", errno);
     return fd;
 }
@@ -92,7 +115,12 @@ void File::truncate() {
 }
 
 void File::lock(bool exclusive) {
-    call_flock(descriptor_.get(), (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB, "lock");
+    try {
+        call_flock(descriptor_.get(), (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB, "lock");
+    } catch (const Fault& fault) {
+        refused_lock = {device_, inode_, fault.system_code};
+        throw;
+    }
 }
 
 void File::unlock() { call_flock(descriptor_.get(), LOCK_UN, "unlock"); }

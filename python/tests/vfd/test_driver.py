@@ -157,6 +157,33 @@ for use in ("TRUE", "FALSE"):
     assert run(program, tmp_path).out.splitlines()[0] == "11"
 
 
+def test_mode_a_tells_what_opening_failed_of(tmp_path: Path) -> None:
+    program = """
+import h5py, subprocess, sys
+with h5py.File("x.h5", "w") as f:
+    f["x"] = 1
+holds = "import h5py, sys; f = h5py.File('x.h5', 'r+'); print('up', flush=True); sys.stdin.read()"
+other = subprocess.Popen([sys.executable, "-c", holds], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+other.stdout.readline()
+for mode in ("r+", "a", "x"):
+    try:
+        h5py.File("x.h5", mode)
+    except OSError as failure:
+        print(mode, failure.errno, "lock" in str(failure))
+other.stdin.close()
+other.wait()
+open("junk.h5", "wb").write(b"junk" * 1000)
+try:
+    h5py.File("junk.h5", "a")
+except OSError as failure:
+    print('mode "r+" says why' in str(failure) or "signature" in str(failure))
+with h5py.File("x.h5", "a") as f:
+    print(f["x"][()])
+"""
+    with_driver, without = run(program, tmp_path).out, run(program, tmp_path, None).out
+    assert with_driver == without == "r+ 11 True\na 11 True\nx 17 False\nTrue\n1\n"
+
+
 def test_children_of_fork_and_threads(tmp_path: Path) -> None:
     program = """
 import h5py, numpy as np, os, threading
