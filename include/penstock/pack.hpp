@@ -1,14 +1,14 @@
 // Pack: numbers of a strided array that are converted, and combined with what their destination holds, as data.
 //
 // Simulation codes keep fields with halos, in an order of their own and in double precision, and write them without, in
-// the order of a file and in single. A pack does that on the way: it cuts, transposes, scales, converts, rounds, swaps
+// the order of a file and in single. A pack does that on the way: it cuts, transposes, divides, converts, rounds, swaps
 // bytes, and sums or compares with what other steps left in the destination. The same pack has the same bits on every
 // device: the rules below leave nothing open. Like those of a box, its items have no order. So the items of a
 // destination may not overlap. A pack may read what it writes only if numbers, memory and strides of both sides are the
 // same. Packs of one call may not write what another one of the call reads or writes.
 //
-//   value = source, as a number of the destination      if scale is 1: rounded once, to nearest, ties to even
-//         = double(source) * scale, as that number      otherwise; a product beyond the largest number is inf
+//   value = source, as a number of the destination      if the divisor is 1: rounded once, to nearest, ties to even
+//         = double(source) / divisor, as that number    otherwise; a quotient beyond the largest number is inf
 //   value is rounded to keep_bits                        if that is not 0
 //   destination = value, or destination + value, or the smaller or larger of both
 //
@@ -50,7 +50,7 @@ struct Pack {
     bool swap = false;             // the destination has the other byte order; `set` only
     std::uint32_t keep_bits = 0;   // of the mantissa, 0: all. BitRound: ties to even; inf, NaN stay; floats, `set` only
     std::uint32_t dimensions = 0;  // 0: one item
-    double scale = 1;              // finite and not 0; 1 if the destination has integers
+    double divisor = 1;            // finite and not 0; 1 if the destination has integers
     std::array<std::uint64_t, kPackDimensions> extents{};             // in items; a 0 makes the pack empty
     std::array<std::int64_t, kPackDimensions> destination_strides{};  // in bytes
     std::array<std::int64_t, kPackDimensions> source_strides{};       // in bytes; 0 repeats the source

@@ -329,7 +329,7 @@ void HistoryState::finish_statistics() {
     for (RunningField& field : fields_) {
         if (!field.sum || field.layout.bytes == 0) continue;
         Pack last = field.layout.finish;
-        if (field.layout.statistic == HistoryStatistic::mean) last.scale = 1.0 / static_cast<double>(field.puts);
+        if (field.layout.statistic == HistoryStatistic::mean) last.divisor = static_cast<double>(field.puts);
         pack(last, field.sum->data(), slot + field.layout.slot_offset);
     }
 }

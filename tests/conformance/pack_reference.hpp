@@ -90,8 +90,8 @@ struct ReferencePack {
         if constexpr (std::floating_point<To>) {
             // Volatile: else clang multiplies by 1, too, which makes a signalling NaN quiet.
             const volatile To same = static_cast<To>(number);
-            const To scaled = pack.scale == 1 ? same : static_cast<To>(static_cast<double>(number) * pack.scale);
-            return pack.keep_bits == 0 ? scaled : with_bits(scaled, pack.keep_bits);
+            const To divided = pack.divisor == 1 ? same : static_cast<To>(static_cast<double>(number) / pack.divisor);
+            return pack.keep_bits == 0 ? divided : with_bits(divided, pack.keep_bits);
         } else {
             return static_cast<To>(number);
         }
@@ -155,8 +155,8 @@ inline Pack random_pack(std::mt19937_64& random, const PackTrial& trial) {
     if (sets && random() % 2 == 0 && is_float(trial.to)) {
         pack.keep_bits = static_cast<std::uint32_t>(random() % (mantissa_bits(trial.to) + 1));
     }
-    constexpr double kScales[] = {1, 0.1, -3, 1e-30, 1e300};
-    if (is_float(trial.to)) pack.scale = kScales[random() % std::size(kScales)];
+    constexpr double kDivisors[] = {1, 0.1, -3, 1e-30, 1e300};
+    if (is_float(trial.to)) pack.divisor = kDivisors[random() % std::size(kDivisors)];
     pack.dimensions = static_cast<std::uint32_t>(random() % (trial.most_dimensions + 1));
     for (std::uint32_t d = 0; d < pack.dimensions; ++d) {
         pack.extents[d] = random() % 40 == 0 ? 0 : 1 + random() % trial.largest_extent;

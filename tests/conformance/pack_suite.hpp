@@ -173,7 +173,7 @@ TEST_P(PackSuite, sums_are_rounded_once_more_and_every_nan_is_the_same) {
     const double odd = std::bit_cast<double>(0xFFF0000000000007u), third = 1.0 / 3;
     const std::vector<double> numbers = {third, odd, -kInf, 1, 0.1};
     const std::vector<double> old = {1, 1, kInf, odd, 1e17};
-    const Pack pack{.operation = PackOperation::add, .scale = 0.1};
+    const Pack pack{.operation = PackOperation::add, .divisor = 0.1};
     volatile double product = third * 0.1;  // rounded before it is added
     const double none = std::bit_cast<double>(0x7FF8000000000000u);
     EXPECT_EQ(bits<std::uint64_t>(packed(pack, numbers, old)),
@@ -228,7 +228,7 @@ TEST_P(PackSuite, a_mean_over_steps_is_summed_in_place_and_written_once) {
         }
     }
     Pack out{.destination = slot.data(), .source = sums.data(), .to = PackNumber::float32, .swap = true,
-             .dimensions = 1, .scale = 1.0 / kSteps};
+             .dimensions = 1, .divisor = kSteps};
     out.extents[0] = kRows * kColumns;
     out.destination_strides[0] = 4;
     out.source_strides[0] = 8;
@@ -246,7 +246,7 @@ TEST_P(PackSuite, numbers_are_packed_in_place) {
     for (const std::uint64_t skew : {0u, 1u, 8u}) {
         Bytes expected = random_bytes(block.bytes(), skew + 1);
         to_device(block.data(), expected);
-        ReferencePack one{.pack = {.swap = true, .dimensions = 1, .scale = 3}, .to = skew, .from = skew};
+        ReferencePack one{.pack = {.swap = true, .dimensions = 1, .divisor = 3}, .to = skew, .from = skew};
         one.pack.extents[0] = count;
         one.pack.destination_strides[0] = one.pack.source_strides[0] = 8;
         const Bytes source = expected;
@@ -340,7 +340,7 @@ TEST_P(PackSuite, packs_that_make_no_sense_are_refused_before_anything_moves) {
     std::vector<Pack> wrong(8, good);
     wrong[0].dimensions = 7;
     wrong[1].to = PackNumber::int64;
-    wrong[2].scale = 0;
+    wrong[2].divisor = 0;
     wrong[3].keep_bits = 24;
     wrong[4].swap = true, wrong[4].operation = PackOperation::add;
     wrong[5].keep_bits = 3, wrong[5].operation = PackOperation::minimum;

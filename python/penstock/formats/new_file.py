@@ -15,6 +15,7 @@ import errno
 import fcntl
 import os
 import secrets
+import struct
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -24,6 +25,8 @@ from penstock._error import Error
 from penstock._files.open_files import with_room
 
 _ADVICE = "check the folder, its permissions and its space"
+_FLOCK = struct.Struct("hhxxxxqqixxxx")  # struct flock of Linux with 64 bits: type, whence, start, length, process
+_HISTORY_BYTE = (1 << 62) + 1024
 _NAME_PART = 100  # characters of the target's name in a temporary's: together they must fit NAME_MAX
 
 
@@ -69,6 +72,16 @@ class WriterLock:
         """Of what was locked, whatever has its name now."""
         return os.fstat(self._descriptor)
 
+    def is_of_history(self) -> bool:
+        """Whether a history holds the byte that it locks (src/history/target/history_file.cpp): with readers it shares
+        the flock. False where the file system does not say."""
+        asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, _HISTORY_BYTE, 1, 0)
+        try:
+            found = fcntl.fcntl(self._descriptor, fcntl.F_OFD_GETLK, asked)
+        except OSError:
+            return False
+        return bool(_FLOCK.unpack(found)[0] != fcntl.F_UNLCK)
+
     def need_same(self, descriptor: int, name: str) -> None:
         """Error unless the descriptor, of what has the name now, is of what was locked."""
         _need_same(os.fstat(descriptor), self._descriptor, name)
@@ -107,9 +120,14 @@ def _need_same(named: os.stat_result, descriptor: int, name: str) -> None:
 
 
 def need_no_writer(name: str) -> None:
-    """Raises Error when a writer changes the file of this name in place."""
+    """Raises Error when a writer changes the file of this name in place, or a history writes it."""
     if os.path.exists(name) and os.access(name, os.R_OK):  # noqa: PTH110 - cheaper
-        WriterLock(name, fcntl.LOCK_SH).release()
+        lock = WriterLock(name, fcntl.LOCK_SH)
+        is_history = lock.is_of_history()
+        lock.release()
+        if is_history:
+            cause = "a history, of this program or another one, writes it"
+            raise Error(code="io_error", operation="replace", file=name, cause=cause, advice="close it first")
 
 
 class NewFile:

@@ -65,3 +65,16 @@ def test_fields_of_two_intervals_are_in_two_files(tmp_path: Path) -> None:
         assert file["time"][...].to_numpy().tolist() == [360.0, 720.0]
         assert file["wind"][:, 2, 4, 5].to_numpy().tolist() == [3, 6]
         assert file["sum"][:, 0, 0].to_numpy().tolist() == [3.5, 9.5]
+
+
+def test_the_mean_of_equal_values_is_that_value(tmp_path: Path) -> None:
+    """Times 1/49 it would be 0.9999999999999999, and a mask of ones no mask."""
+    ones = np.array([1.0, -3.0, 0.0])
+    with ps.History(tmp_path / "mean.nc", device="host", time_units="seconds since 2000-01-01") as history:
+        history.define("mean", ("x",), like=ones, dtype="float64", statistic="mean")
+        for step, puts in enumerate((49, 98, 107)):
+            for _ in range(puts):
+                history.put("mean", ones)
+            history.end_step(step + 1)
+    with ps.open(tmp_path / "mean.nc", device="host") as file:
+        assert np.array_equal(file["mean"].read(), [ones] * 3)

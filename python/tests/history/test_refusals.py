@@ -277,3 +277,30 @@ history.put("T", np.zeros(3, "f4"))
     opened(path, 1).close()
     with netCDF4.Dataset(path) as file:
         assert list(file["time"][...]) == [0]
+
+
+@pytest.mark.parametrize("form", ["cdf5", "netcdf4", "hdf5"])
+def test_others_read_the_file_and_do_not_change_it(tmp_path: Path, form: str) -> None:
+    h5py = pytest.importorskip("h5py")
+    name, values = tmp_path / "live.nc", np.arange(6, dtype="f4")
+    with penstock.History(name, device="host", format=form, time_units="seconds since 2000-01-01") as history:
+        history.define("T", ["x"], like=values)
+        for step in range(2):
+            history.put("T", values + step)
+            history.end_step(step)
+        history.wait()
+        with pytest.raises(penstock.Error, match="has it open"):
+            penstock.open(name, write=True, device="host")
+        with pytest.raises(penstock.Error, match="a history, of this program or another one, writes it"):
+            penstock.save(name, {"T": values}, format="netcdf4")
+        with pytest.raises(penstock.Error, match="a history, of this program or another one, writes it"):
+            penstock.save(name, values, format="npy")
+        if form != "cdf5":
+            with pytest.raises(OSError, match="lock"):
+                h5py.File(name, "r+")
+            with h5py.File(name, "r") as file:
+                assert np.array_equal(file["T"][1], values + 1)
+        history.put("T", values + 2)
+        history.end_step(2)
+    with penstock.open(name, write=True, device="host") as file:
+        assert np.array_equal(file["T"].read(), [values, values + 1, values + 2])

@@ -1,5 +1,5 @@
 // See pack_host.hpp. A row is packed in blocks that stay in the core's own cache, in steps that are plain loops, so
-// that compilers make vector instructions of them: convert (and scale), round, deliver. A row that needs only one of
+// that compilers make vector instructions of them: convert (and divide), round, deliver. A row that needs only one of
 // the first and the last step goes straight to its destination. Where the source is contiguous along another dimension,
 // a tile is converted in the order of the source and delivered in that of the destination.
 #include "device/host/pack_host.hpp"
@@ -30,7 +30,7 @@ struct ConstSide {
     std::int64_t stride;
 };
 
-using Convert = void (*)(const ConstSide& from, std::byte* values, std::uint64_t count, double scale);
+using Convert = void (*)(const ConstSide& from, std::byte* values, std::uint64_t count, double divisor);
 using Round = void (*)(std::byte* values, std::uint64_t count, unsigned dropped);
 using Deliver = void (*)(const Side& to, const std::byte* values, std::uint64_t count);
 
@@ -55,16 +55,16 @@ void with_stride(std::int64_t stride, const Loop& loop) {
     }
 }
 
-template <class From, class To, bool kScaled>
-void convert(const ConstSide& side, std::byte* values, std::uint64_t count, double scale) {
+template <class From, class To, bool kDivided>
+void convert(const ConstSide& side, std::byte* values, std::uint64_t count, double divisor) {
     const std::byte* __restrict from = side.first;
     std::byte* __restrict to = values;
     with_stride<sizeof(From)>(side.stride, [&](auto stride) {
         for (std::int64_t i = 0; i < static_cast<std::int64_t>(count); ++i) {
             const From number = read<From>(from + i * stride);
-            if constexpr (kScaled) {
+            if constexpr (kDivided) {
                 write(to + i * static_cast<std::int64_t>(sizeof(To)),
-                      static_cast<To>(static_cast<double>(number) * scale));
+                      static_cast<To>(static_cast<double>(number) / divisor));
             } else {
                 write(to + i * static_cast<std::int64_t>(sizeof(To)), static_cast<To>(number));
             }
@@ -122,7 +122,7 @@ struct Steps {
     Deliver deliver;
     bool only_converts, only_delivers;  // in rows that are contiguous, not in place
     unsigned dropped;
-    double scale;
+    double divisor;
     std::int64_t to_bytes, from_bytes;
 };
 
@@ -145,10 +145,10 @@ struct ChooseSteps {
     void run() const {
         steps.convert = &convert<From, To, false>;
         steps.gather = &convert<To, To, false>;
-        steps.only_delivers = std::is_same_v<From, To> && pack.scale == 1;
+        steps.only_delivers = std::is_same_v<From, To> && pack.divisor == 1;
         if constexpr (std::is_floating_point_v<To>) {
             using Bits = std::conditional_t<sizeof(To) == 4, std::uint32_t, std::uint64_t>;
-            if (pack.scale != 1) steps.convert = &convert<From, To, true>;
+            if (pack.divisor != 1) steps.convert = &convert<From, To, true>;
             if (steps.dropped != 0) steps.round = &round_values<Bits>;
         }
         steps.deliver = deliver_for<To>(pack);
@@ -159,7 +159,7 @@ struct ChooseSteps {
 
 Steps steps_of(const Pack& pack) noexcept {
     Steps steps{};
-    steps.scale = pack.scale;
+    steps.divisor = pack.divisor;
     if (pack.keep_bits != 0) steps.dropped = mantissa_bits(pack.to) - pack.keep_bits;
     with_numbers(pack.from, pack.to, ChooseSteps{pack, steps});
     const bool apart = pack.source != pack.destination && steps.round == nullptr;
@@ -170,14 +170,14 @@ Steps steps_of(const Pack& pack) noexcept {
 
 void pack_row(const Steps& steps, const Side& to, const ConstSide& from, std::uint64_t count) noexcept {
     if (steps.only_converts && to.stride == steps.to_bytes) {
-        return steps.convert(from, to.first, count, steps.scale);
+        return steps.convert(from, to.first, count, steps.divisor);
     }
     if (steps.only_delivers && from.stride == steps.from_bytes) return steps.deliver(to, from.first, count);
     alignas(64) std::array<std::byte, kBlock * 8> values;
     for (std::uint64_t done = 0; done < count; done += kBlock) {
         const std::uint64_t numbers = std::min(kBlock, count - done);
         const auto places = static_cast<std::int64_t>(done);
-        steps.convert({from.first + places * from.stride, from.stride}, values.data(), numbers, steps.scale);
+        steps.convert({from.first + places * from.stride, from.stride}, values.data(), numbers, steps.divisor);
         if (steps.round != nullptr) steps.round(values.data(), numbers, steps.dropped);
         steps.deliver({to.first + places * to.stride, to.stride}, values.data(), numbers);
     }
@@ -228,7 +228,7 @@ void pack_tiles(const Steps& steps, const Plane& plane, std::byte* to, const std
             const std::uint64_t rows = std::min(kTileAlong, plane.along - i);
             for (std::uint64_t r = 0; r < rows; ++r) {
                 steps.convert(plane.from(from, i + r, j), tile.data() + static_cast<std::int64_t>(r) * pitch, columns,
-                              steps.scale);
+                              steps.divisor);
             }
             for (std::uint64_t c = 0; c < columns; ++c) {
                 steps.gather({tile.data() + static_cast<std::int64_t>(c) * steps.to_bytes, pitch}, values.data(), rows,

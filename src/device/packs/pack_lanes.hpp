@@ -49,7 +49,7 @@ struct PackTile {
 // A pack in the form that a kernel reads.
 struct PackWork {
     BoxWork grid;  // of pieces: places, extents and steps. The tiles of `along` come first, then those of `across`.
-    double scale;
+    double divisor;
     PackTile tile;
     PackKind kind;
     PackOperation operation;
@@ -90,8 +90,8 @@ PENSTOCK_HOST_DEVICE inline To converted(From value) {
     else return static_cast<To>(value);
 }
 
-PENSTOCK_HOST_DEVICE inline double product(double value, double scale) {
-    return value == value ? value * scale : quieted(value);
+PENSTOCK_HOST_DEVICE inline double quotient(double value, double divisor) {
+    return value == value ? value / divisor : quieted(value);
 }
 
 // Rounds to nearest, ties to even, in the bits of the number: a carry into the exponent is the next power of two.
@@ -112,8 +112,8 @@ PENSTOCK_HOST_DEVICE inline double rounded(double value, unsigned dropped) {
 template <class From, class To>
 PENSTOCK_HOST_DEVICE inline To value_of(const PackWork& work, From number) {
     if constexpr (std::is_floating_point_v<To>) {
-        const To value = work.scale == 1 ? converted<To>(number)
-                                         : converted<To>(product(converted<double>(number), work.scale));
+        const To value = work.divisor == 1 ? converted<To>(number)
+                                           : converted<To>(quotient(converted<double>(number), work.divisor));
         return work.dropped_bits == 0 ? value : rounded(value, work.dropped_bits);
     } else {
         return static_cast<To>(number);

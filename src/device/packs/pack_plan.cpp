@@ -28,11 +28,11 @@ void check_numbers(const Pack& pack, std::size_t index) {
         refuse(index, "floats do not become integers, nor integers narrower ones",
                "convert them in a kernel that knows what to do with values that do not fit");
     }
-    if (!std::isfinite(pack.scale) || pack.scale == 0) {
-        refuse(index, "a scale of " + std::to_string(pack.scale), "give a finite number other than 0");
+    if (!std::isfinite(pack.divisor) || pack.divisor == 0) {
+        refuse(index, "a divisor of " + std::to_string(pack.divisor), "give a finite number other than 0");
     }
-    if (pack.scale != 1 && !is_float(pack.to)) {
-        refuse(index, "integers are not scaled", "make them floats, or leave the scale at 1");
+    if (pack.divisor != 1 && !is_float(pack.to)) {
+        refuse(index, "integers are not divided", "make them floats, or leave the divisor at 1");
     }
 }
 
@@ -101,7 +101,7 @@ PackWork begin_work(const Pack& pack, PackPiece piece) {
     PackWork work{};
     work.grid.to = static_cast<unsigned char*>(pack.destination);
     work.grid.from = static_cast<const unsigned char*>(pack.source);
-    work.scale = pack.scale;
+    work.divisor = pack.divisor;
     work.kind = {pack.to, pack.from, piece};
     work.operation = pack.operation;
     work.swap = pack.swap;

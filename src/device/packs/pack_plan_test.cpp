@@ -177,12 +177,12 @@ TEST(PackPlan, what_makes_no_sense_is_refused_with_its_reason) {
     refused("an unknown kind of numbers", [](Pack& pack) { pack.to = static_cast<PackNumber>(4); });
     refused("an unknown kind of numbers", [](Pack& pack) { pack.from = static_cast<PackNumber>(200); });
     refused("an unknown operation", [](Pack& pack) { pack.operation = static_cast<PackOperation>(4); });
-    refused("a scale of 0", [](Pack& pack) { pack.scale = 0; });
-    refused("a scale of nan", [](Pack& pack) { pack.scale = std::numeric_limits<double>::quiet_NaN(); });
-    refused("a scale of inf", [](Pack& pack) { pack.scale = std::numeric_limits<double>::infinity(); });
-    refused("integers are not scaled", [](Pack& pack) {
+    refused("a divisor of 0", [](Pack& pack) { pack.divisor = 0; });
+    refused("a divisor of nan", [](Pack& pack) { pack.divisor = std::numeric_limits<double>::quiet_NaN(); });
+    refused("a divisor of inf", [](Pack& pack) { pack.divisor = std::numeric_limits<double>::infinity(); });
+    refused("integers are not divided", [](Pack& pack) {
         pack.from = pack.to = PackNumber::int32;
-        pack.scale = 2;
+        pack.divisor = 2;
     });
     refused("byte order", [](Pack& pack) { pack.swap = true, pack.operation = PackOperation::add; });
     refused("bits are dropped", [](Pack& pack) { pack.keep_bits = 3, pack.operation = PackOperation::maximum; });

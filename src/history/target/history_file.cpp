@@ -2,6 +2,7 @@
 #include "history/target/history_file.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -31,7 +32,9 @@ void unlock(const os::UniqueFd& file) {
     lock.l_whence = SEEK_SET;
     lock.l_start = kHistoryLockAt;
     lock.l_len = 1;
-    if (file) ::fcntl(file.get(), F_OFD_SETLK, &lock);
+    if (!file) return;
+    ::fcntl(file.get(), F_OFD_SETLK, &lock);
+    ::flock(file.get(), LOCK_UN);
 }
 
 struct LockedFile {
@@ -57,6 +60,12 @@ LockedFile locked(const std::string& name) {
         refuse_second_writer(name);
     }
     return found;
+}
+
+// Programs that change the file, by HDF5's library or by penstock.open, ask for it alone and are refused. Readers share
+// it. No lock where the file system has none.
+void share_with_readers(const os::UniqueFd& file) {
+    if (file) static_cast<void>(::flock(file.get(), LOCK_SH | LOCK_NB));
 }
 
 }  // namespace
@@ -89,6 +98,7 @@ HistoryFile::HistoryFile(const Context& context, const HistoryTargetOptions& opt
     file_ = context.open(options.name, {.mode = OpenMode::read_write});
     sink_.use(*file_);
     lock_ = locked(options.name).file;
+    share_with_readers(lock_);
 }
 
 HistoryFile::~HistoryFile() { unlock(lock_); }
@@ -106,8 +116,19 @@ void HistoryFile::hold(std::span<const formats::DataPlace> places) {
 }
 
 void HistoryFile::publish(std::uint64_t steps) {
-    const std::lock_guard lock(mutex_);
-    growing_->publish(steps);
+    {
+        const std::lock_guard lock(mutex_);
+        growing_->publish(steps);
+    }
+    need_a_name();
+}
+
+// What is written to a file without a name is lost when it is closed.
+void HistoryFile::need_a_name() const {
+    struct stat found {};
+    if (!lock_ || ::fstat(lock_.get(), &found) != 0 || found.st_nlink != 0) return;
+    refuse_target(file_->name(), "the file was removed, or another one took its name",
+                  "its steps are lost; begin another history");
 }
 
 void HistoryFile::write_numbers(std::size_t, const formats::DataPlace& place, std::span<const double> numbers) {

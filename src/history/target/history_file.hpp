@@ -53,6 +53,8 @@ class HistoryFile final : public HistoryTarget {
     void close() override;
 
   private:
+    void need_a_name() const;
+
     formats::FileSink sink_;
     SummingSink none_;  // of processes other than the first
     std::mutex mutex_;  // guards growing_, which a thread asks for places while another one publishes

@@ -321,6 +321,12 @@ TEST(NewHdf5File, RefusesSchemasThatItCannotHold) {
     schema = history(1);
     schema.attributes.push_back(text_attribute("long", std::string(70000, 'x')));
     expect_refused(schema, "attribute long takes");
+    schema = history(1);
+    schema.attributes.push_back(text_attribute("_NCProperties", "none"));
+    expect_refused(schema, "attribute _NCProperties of the file is one that netCDF-4 keeps");
+    schema = history(1);
+    schema.variables[1].attributes.push_back(text_attribute("DIMENSION_LIST", "none"));
+    expect_refused(schema, "attribute DIMENSION_LIST of variable field0 is one that netCDF-4 keeps");
 }
 
 TEST(NewHdf5File, SharesAHeapOfListsAmongDatasets) {

@@ -3,12 +3,30 @@
 // Names that begin with "_Nc" or "_nc" are that library's own: numbers of dimensions, which it reads instead of
 // following references; and the name of a variable that is called as a dimension is, and does not go along it.
 #include <algorithm>
+#include <array>
+#include <string_view>
 #include <utility>
 
 #include "formats/create/hdf5/schema_tree.hpp"
+#include "formats/faults.hpp"
 
 namespace penstock::formats {
 namespace {
+
+// By these the netCDF library keeps dimensions and notes of its own. Its callers can write none of them, and readers
+// crash where one holds something else.
+constexpr std::array<std::string_view, 11> kReserved{
+    "CLASS",       "DIMENSION_LIST", "NAME",         "REFERENCE_LIST",    "_Format",   "_IsNetcdf4",
+    "_NCProperties", "_Netcdf4Coordinates", "_Netcdf4Dimid", "_SuperblockVersion", "_nc3_strict"};
+
+void need_free_names(const std::string& file, const std::string& owner,
+                     const std::vector<NewAttribute>& attributes) {
+    for (const NewAttribute& one : attributes) {
+        if (std::find(kReserved.begin(), kReserved.end(), one.name) == kReserved.end()) continue;
+        throw not_created(file, "attribute " + one.name + " of " + owner + " is one that netCDF-4 keeps for itself",
+                          "give it another name");
+    }
+}
 
 class Netcdf4 {
   public:
@@ -16,6 +34,7 @@ class Netcdf4 {
         made_.tree.file = file;
         check_schema(schema, file);
         check_filters(schema, file);
+        need_free_names(file, "the file", schema.attributes);
         for (const NewVariable& variable : schema.variables) check_netcdf(variable);
     }
     SchemaTree take(const std::string& properties);
@@ -88,6 +107,7 @@ void Netcdf4::check_netcdf(const NewVariable& variable) const {
     if (variable.type.kind == 'S' && variable.type.item_bytes != 1)
         refuse("text elements of several bytes", variable.name);
     for (const NewAttribute& attribute : variable.attributes) check_type(attribute.type, attribute.name);
+    need_free_names(file, "variable " + variable.name, variable.attributes);
 }
 
 // Whether the variable is where the netCDF library looks for the dimension of its name.
