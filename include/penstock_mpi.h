@@ -145,12 +145,28 @@ static inline int penstock_mpi_history_publish(penstock_history* history, MPI_Co
     return penstock_mpi_agreed(code, comm, error);
 }
 
-/* Waits for the other ranks, and for no file: steps that are not written everywhere are published later. */
+/* Not for programs. Whether all ranks have one time; an error on all of them where they do not. */
+static inline int penstock_mpi_one_time(double time, MPI_Comm comm, penstock_error* error) {
+    double ends[2] = {time, -time};
+    MPI_Allreduce(MPI_IN_PLACE, ends, 2, MPI_DOUBLE, MPI_MAX, comm);
+    if (ends[0] == -ends[1]) return PENSTOCK_OK;
+    error->code = PENSTOCK_INVALID_ARGUMENT;
+    snprintf(error->operation, sizeof(error->operation), "end step");
+    snprintf(error->cause, sizeof(error->cause), "the ranks give different times, from %.17g to %.17g", -ends[1],
+             ends[0]);
+    snprintf(error->advice, sizeof(error->advice), "give the same time on each");
+    snprintf(error->message, sizeof(error->message), "end step: %s; %s", error->cause, error->advice);
+    return PENSTOCK_INVALID_ARGUMENT;
+}
+
+/* Waits for the other ranks, and for no file: steps that are not written everywhere are published later. The time is
+ * the same on all ranks. */
 static inline int penstock_mpi_history_end_step(penstock_history* history, double time, MPI_Comm comm,
                                                 penstock_error* error) {
     penstock_error own = PENSTOCK_ERROR_INIT;
     if (error == NULL) error = &own;
-    const int code = penstock_mpi_agreed(penstock_history_end_step(history, time, error), comm, error);
+    int code = penstock_mpi_agreed(penstock_history_end_step(history, time, error), comm, error);
+    if (code == PENSTOCK_OK) code = penstock_mpi_one_time(time, comm, error);
     return code != PENSTOCK_OK ? code : penstock_mpi_history_publish(history, comm, error);
 }
 

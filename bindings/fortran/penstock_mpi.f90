@@ -5,7 +5,7 @@ module penstock_mpi
   use penstock_history
   use mpi_f08
   implicit none
-  private :: publish_common, cut_common, divisor, tell
+  private :: publish_common, cut_common, divisor, one_time, tell
 
 contains
 
@@ -56,14 +56,33 @@ contains
     code = penstock_mpi_agreed(code, comm, error)
   end function
 
-  ! Waits for the other ranks, and for no file: steps that are not written everywhere are published later.
+  ! Waits for the other ranks, and for no file: steps that are not written everywhere are published later. The time is
+  ! the same on all ranks.
   integer(c_int) function penstock_mpi_history_end_step(history, time, comm, error) result(code)
     type(c_ptr), intent(in) :: history
     real(c_double), intent(in) :: time
     type(MPI_Comm), intent(in) :: comm
     type(penstock_error), intent(inout) :: error
     code = penstock_mpi_agreed(penstock_history_end_step(history, time, error), comm, error)
+    if (code == penstock_ok) code = one_time(time, comm, error)
     if (code == penstock_ok) code = publish_common(history, comm, error)
+  end function
+
+  ! Whether all ranks have one time; an error on all of them where they do not.
+  integer(c_int) function one_time(time, comm, error) result(code)
+    real(c_double), intent(in) :: time
+    type(MPI_Comm), intent(in) :: comm
+    type(penstock_error), intent(inout) :: error
+    real(c_double) :: ends(2)
+    character(len=200) :: text
+    call MPI_Allreduce([time, -time], ends, 2, MPI_DOUBLE_PRECISION, MPI_MAX, comm)
+    code = penstock_ok
+    if (ends(1) == -ends(2)) return
+    code = penstock_invalid_argument
+    error%code = code
+    write (text, '(a, g0, a, g0, a)') 'end step: the ranks give different times, from ', -ends(2), ' to ', ends(1), &
+      '; give the same time on each'
+    call tell(error%message, trim(text))
   end function
 
   ! The history is gone afterwards on every rank, also on failure.

@@ -136,6 +136,15 @@ def test_a_rank_that_cannot_write_is_told_by_all(program: list[str], tmp_path: P
     check(path, told, 12, columns)
 
 
+def test_times_that_differ_are_refused_by_all(program: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "run.zarr"
+    done = run(started(program, [4, 8, 12], path, "zarr", "gzip", 20, SMALL, "times"))
+    assert done.returncode != 0 and done.stdout == "1\n2\n"
+    for rank in range(3):
+        assert f"rank {rank} has: end step: the ranks give different times, from 30 to 30.5" in done.stderr, done.stderr
+    check(path, 2, 12, SMALL)
+
+
 def runs(program: Path) -> Callable[[Path], bool]:
     return lambda process: (process / "exe").readlink() == program
 
@@ -192,3 +201,17 @@ def test_fortran_writes_it_too(program: list[str], tmp_path: Path) -> None:
         found = zarr.open_group(str(tmp_path / "run.zarr"), mode="r")["T"]
         assert np.array_equal(found[...], (1000 * step + 100 * y + x).astype("f4"))
         assert found.chunks[1] == -(-23 // ranks) and "zstd" in str(found.metadata.codecs).lower()
+
+
+@pytest.mark.skipif(not works(f"mpifort{KINDS[0]}"), reason="there is no MPI with a Fortran compiler")
+def test_fortran_refuses_times_that_differ(program: list[str], tmp_path: Path) -> None:
+    kind = program[0].removeprefix("mpirun")
+    sources = [TREE / "bindings" / "fortran" / f"penstock{one}.f90" for one in ("", "_history", "_mpi")]
+    example = (TREE / "examples" / "history" / "mpi_history.f90").read_text()
+    (tmp_path / "times.f90").write_text(example.replace("10d0*step", "10d0*step + rank"))
+    command = [f"mpifort{kind}", *map(str, sources), "times.f90", str(LIBRARY), f"-Wl,-rpath,{LIBRARY.parent}"]
+    subprocess.run([*command, "-o", "times"], cwd=tmp_path, check=True)
+    done = run([program[0], "-n", "3", str(tmp_path / "times"), str(tmp_path / "run.zarr")])
+    assert done.returncode != 0
+    assert "end step: the ranks give different times, from 10.0" in done.stderr
+    assert "to 12.0" in done.stderr and "give the same time on each" in done.stderr

@@ -1,6 +1,7 @@
-/* Ranks that write a history together: mpi_store NAME FORMAT COMPRESSION STEPS COLUMNS ENDS [full], where ENDS are the
- * rows at which the boxes of the ranks end, as 4,8,12. Rank 0 says after each step how many are published; STEPS 0: for
- * ever. full: the last rank cannot make its files larger from step 3 on. A rank that gets an error prints it.
+/* Ranks that write a history together: mpi_store NAME FORMAT COMPRESSION STEPS COLUMNS ENDS [full|times], where ENDS are
+ * the rows at which the boxes of the ranks end, as 4,8,12. Rank 0 says after each step how many are published; STEPS 0:
+ * for ever. full: the last rank cannot make its files larger from step 3 on. times: from then on it gives another time.
+ * A rank that gets an error prints it.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -90,6 +91,7 @@ int main(int count, char** arguments) {
     with.device = "host";
     need(penstock_context_create(&with, &context, &error));
     const int steps = atoi(arguments[4]);
+    const char* const fault = count > 7 ? arguments[7] : "";
     whole[0] = ends_of(arguments[6], ends);
     whole[1] = shape[1] = strtoull(arguments[5], NULL, 10);
     start[0] = rank == 0 ? 0 : ends[rank - 1];
@@ -106,9 +108,11 @@ int main(int count, char** arguments) {
     float* field = malloc((shape[0] * shape[1] + 1) * sizeof(float));
     for (int step = 1; steps == 0 || step <= steps; ++step) {
         penstock_history_facts facts = PENSTOCK_HISTORY_FACTS_INIT;
-        if (count > 7 && step == 3 && rank == ranks - 1) fill_disk();
+        const char* const last = step >= 3 && rank == ranks - 1 ? fault : "";
+        if (strcmp(last, "full") == 0) fill_disk();
         put(history, field, step);
-        need(penstock_mpi_history_end_step(history, 10.0 * step, MPI_COMM_WORLD, &error));
+        const double time = 10.0 * step + (strcmp(last, "times") == 0 ? 0.5 : 0);
+        need(penstock_mpi_history_end_step(history, time, MPI_COMM_WORLD, &error));
         need(penstock_history_describe(history, &facts, &error));
         if (rank == 0) printf("%d\n", (int)facts.steps_published);
         fflush(stdout);
