@@ -88,6 +88,25 @@ TEST_P(DamageTest, files_that_were_cut_short_are_passed_over) {
     EXPECT_EQ(with_field(values).read().generation, 2U);
 }
 
+TEST_P(DamageTest, a_generation_whose_file_is_missing_is_told) {
+    write_two();
+    std::filesystem::remove(slot(1));
+    Buffer found = memory(kNumbers * 8);
+    RestartFacts facts = with_field(found).read();
+    EXPECT_EQ(facts.generation, 1U) << "the first: nothing says that there was another";
+    EXPECT_EQ(facts.passed_over, "");
+    write_two();
+    std::filesystem::remove(slot(0));
+    facts = with_field(found).read();
+    EXPECT_NE(facts.passed_over.find("restart.0: it is not there, and held generation"), std::string::npos)
+        << facts.passed_over;
+    EXPECT_EQ(facts.generation, 2U) << "the third is lost";
+    EXPECT_TRUE(counts_from(found, kNumbers, 1000));
+    Buffer values = counting(kNumbers, 3000);
+    EXPECT_EQ(with_field(values).write().passed_over, "");
+    EXPECT_EQ(with_field(values).read().passed_over, "");
+}
+
 TEST_P(DamageTest, two_damaged_generations_are_an_error_that_names_both) {
     write_two();
     for (const int number : {0, 1}) turn_bit(number, std::filesystem::file_size(slot(number)) / 2);

@@ -111,7 +111,10 @@ std::optional<StoredGeneration> Generations::newest() {
     for (FoundFile& candidate : candidates) {
         if (candidate.whole && (!best || candidate.whole->number > best->number)) best = std::move(candidate.whole);
     }
-    if (best) return best;
+    if (best) {
+        note_missing(candidates, best->number);
+        return best;
+    }
     if (!candidates[0].is_there && !candidates[1].is_there) {
         require_folder(name_);
         return best;
@@ -123,6 +126,15 @@ std::optional<StoredGeneration> Generations::newest() {
     info.cause = "no generation is whole: " + passed_over();
     info.advice = "begin from the start, or take a copy of an older one";
     throw Error(std::move(info));
+}
+
+// From the second generation on there are two files. The one that is missing may have held a newer generation.
+void Generations::note_missing(const std::array<FoundFile, kGenerations>& found, std::uint64_t newest) {
+    for (std::size_t i = 0; i < kGenerations && newest > 1; ++i) {
+        if (found[i].is_there) continue;
+        causes_[i] = file_of(i) + ": it is not there, and held generation " + std::to_string(newest - 1) +
+                     " or a newer one";
+    }
 }
 
 void Generations::pass_over(const StoredGeneration& generation, const std::string& cause) {

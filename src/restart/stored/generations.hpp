@@ -43,7 +43,7 @@ class Generations {
     void pass_over(const StoredGeneration& generation, const std::string& cause);
     // Throws Error where something else has the name of the file.
     NextGeneration next();
-    // Why files were not taken; empty: all that are there are whole.
+    // Why files were not taken; empty: all are whole.
     std::string passed_over() const;
 
   private:
@@ -60,6 +60,7 @@ class Generations {
     };
     std::string file_of(std::size_t candidate) const { return name_ + "." + std::to_string(candidate); }
     std::array<FoundFile, kGenerations> look();
+    void note_missing(const std::array<FoundFile, kGenerations>& found, std::uint64_t newest);
     FoundFile look_at(std::size_t candidate) const;
     void read_record(StoredGeneration& generation, FoundFile& candidate) const;
 
