@@ -1,5 +1,5 @@
-/* Ranks that write a history together: mpi_store NAME FORMAT COMPRESSION STEPS COLUMNS ENDS [full|times], where ENDS are
- * the rows at which the boxes of the ranks end, as 4,8,12. Rank 0 says after each step how many are published; STEPS 0:
+/* Ranks that write a history together: mpi_store NAME FORMAT COMPRESSION STEPS COLUMNS ENDS [full|times]. ENDS are the
+ * rows at which the boxes of the ranks end, as 4,8,12. Rank 0 says after each step how many are published; STEPS 0:
  * for ever. full: the last rank cannot make its files larger from step 3 on. times: from then on it gives another time.
  * A rank that gets an error prints it.
  */
