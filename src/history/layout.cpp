@@ -61,6 +61,9 @@ NewAttribute attribute_of(const std::string& owner, const HistoryAttribute& give
     if (given.numbers.empty()) refuse(what + " has no numbers", "give one or more, or text");
     if (given.numbers.size() > 1) made.shape = {given.numbers.size()};
     for (const double value : given.numbers) {
+        if (given.dtype == "int32" && value != std::trunc(value)) {
+            refuse(what + " is " + std::to_string(value) + " of dtype int32", "give whole numbers, or dtype float64");
+        }
         if (given.dtype == "float32") {
             append<float>(made.bytes, value);
         } else if (given.dtype == "float64") {

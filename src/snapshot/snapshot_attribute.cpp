@@ -19,6 +19,8 @@ Error refused(std::string cause, std::string advice) {
     return {ErrorCode::invalid_argument, "set attribute", std::move(cause), std::move(advice)};
 }
 
+bool has_zero(const std::string& text) { return text.find('\0') != std::string::npos; }
+
 // All texts in one length, each filled up with zeros.
 formats::NewAttribute fixed_texts(const SnapshotAttribute& attribute) {
     std::size_t longest = 0;
@@ -68,6 +70,9 @@ bool snapshot_type(const std::string& name, formats::ElementType& type) {
 
 formats::Hdf5Attribute tree_attribute(const SnapshotAttribute& attribute) {
     if (attribute.name.empty()) throw refused("has no name", "give it one");
+    if (has_zero(attribute.name) || std::any_of(attribute.texts.begin(), attribute.texts.end(), has_zero)) {
+        throw refused("has a zero byte in its name or text, where readers see its end", "leave it out");
+    }
     const std::uint64_t count = formats::element_count(attribute.shape);
     const bool is_text = attribute.dtype.empty();
     if (is_text && attribute.texts.size() != count) {

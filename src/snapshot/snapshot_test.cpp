@@ -98,6 +98,10 @@ TEST_P(SnapshotTest, wrong_definitions_are_refused_and_not_kept) {
     expect_refusal({"two members x"}, [&] { snapshot.add_dataset({"a/x/y", "float32", {2}}); });
     expect_refusal({"two members x"}, [&] { snapshot.add_link("a/x", "/b"); });
     expect_refusal({"'a/z' has the type 'float31'"}, [&] { snapshot.add_dataset({"a/z", "float31", {2}}); });
+    expect_refusal({"is no name of a member"}, [&] { snapshot.add_dataset({std::string("a\0b", 3), "float32", {2}}); });
+    expect_refusal({"a zero byte"}, [&] {
+        snapshot.set_attribute("a", {.name = "text", .texts = {std::string("x\0y", 3)}});
+    });
     expect_refusal({"leads nowhere"}, [&] { snapshot.add_link("a/z", ""); });
     expect_refusal({"no group or dataset 'b'"}, [&] { snapshot.set_attribute("b", snapshot_scalar("n", 1)); });
     SnapshotAttribute attribute = snapshot_scalar("n", 1);

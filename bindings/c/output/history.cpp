@@ -66,6 +66,9 @@ std::vector<Entry> list(const char* name, const Given* entries, std::uint64_t ra
 
 std::uint64_t checked_rank(std::uint64_t rank) {
     if (rank <= PENSTOCK_MOST_DIMENSIONS) return rank;
+    if (rank > UINT32_MAX / 2) {  // below 0, as Fortran's module says it
+        refuse("define", "dimensions, shape and halo have different lengths", "give one for each");
+    }
     refuse("define", "the rank is " + std::to_string(rank), "use at most 16 dimensions");
 }
 

@@ -141,6 +141,9 @@ static void mistakes_are_refused(void) {
     variable = temperature();
     variable.rank = 17;
     CHECK(penstock_history_define(history, &variable, NULL) == PENSTOCK_INVALID_ARGUMENT);
+    variable.rank = (uint32_t)-1;
+    CHECK(penstock_history_define(history, &variable, &error) == PENSTOCK_INVALID_ARGUMENT);
+    CHECK(strstr(error.message, "have different lengths") != NULL);
     variable = temperature();
     variable.statistic = 9;
     CHECK(penstock_history_define(history, &variable, NULL) == PENSTOCK_INVALID_ARGUMENT);
@@ -149,6 +152,14 @@ static void mistakes_are_refused(void) {
     CHECK(penstock_history_define(history, &variable, NULL) == PENSTOCK_INVALID_ARGUMENT);
     attribute.name = "units";
     CHECK(penstock_history_set_attribute(history, NULL, &attribute, NULL) == PENSTOCK_INVALID_ARGUMENT);
+    const double half = 1.5;
+    attribute.dtype = "int32";
+    attribute.numbers = &half;
+    attribute.count = 1;
+    CHECK(penstock_history_set_attribute(history, NULL, &attribute, &error) == PENSTOCK_INVALID_ARGUMENT);
+    CHECK(strstr(error.message, "is 1.500000 of dtype int32; give whole numbers") != NULL);
+    attribute.dtype = "float64";
+    CHECK(penstock_history_set_attribute(history, NULL, &attribute, NULL) == PENSTOCK_OK);
     CHECK(penstock_history_put(history, "T", &options, NULL) == PENSTOCK_INVALID_ARGUMENT);
     CHECK(penstock_history_end_step(history, 0, NULL) == PENSTOCK_INVALID_ARGUMENT);
     CHECK(penstock_history_put((penstock_history*)context, "T", &options, NULL) == PENSTOCK_INVALID_ARGUMENT);

@@ -2,8 +2,10 @@
 #include "formats/create/hdf5/tree.hpp"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
+#include "formats/faults.hpp"
 #include "penstock/error.hpp"
 
 namespace penstock::formats {
@@ -26,12 +28,13 @@ void add_link(Hdf5Tree& tree, ObjectNumber group, Hdf5Link link) {
     std::vector<Hdf5Link>& links = tree.objects[group].links;
     const bool is_there =
         std::any_of(links.begin(), links.end(), [&](const Hdf5Link& one) { return one.name == link.name; });
-    if (is_there || link.name.empty() || link.name == "." || link.name.find('/') != std::string::npos) {
+    const bool is_cut = link.name.find_first_of(std::string_view("/\0", 2)) != std::string::npos;
+    if (is_there || link.name.empty() || link.name == "." || is_cut) {
         ErrorInfo info;
         info.code = ErrorCode::invalid_argument;
         info.operation = "create";
         info.file = tree.file;
-        info.cause = is_there ? "a group has two members " + link.name : "'" + link.name + "' is no name of a member";
+        info.cause = is_there ? "a group has two members " + link.name : shown(link.name) + " is no name of a member";
         info.advice = "give each member of a group a name of its own";
         throw Error(std::move(info));
     }
