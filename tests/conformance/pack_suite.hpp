@@ -174,10 +174,10 @@ TEST_P(PackSuite, sums_are_rounded_once_more_and_every_nan_is_the_same) {
     const std::vector<double> numbers = {third, odd, -kInf, 1, 0.1};
     const std::vector<double> old = {1, 1, kInf, odd, 1e17};
     const Pack pack{.operation = PackOperation::add, .divisor = 0.1};
-    volatile double product = third * 0.1;  // rounded before it is added
+    volatile double quotient = third / 0.1;  // rounded before it is added
     const double none = std::bit_cast<double>(0x7FF8000000000000u);
     EXPECT_EQ(bits<std::uint64_t>(packed(pack, numbers, old)),
-              bits<std::uint64_t>(std::vector<double>{1 + product, none, none, none, 1e17}));
+              bits<std::uint64_t>(std::vector<double>{1 + quotient, none, none, none, 1e17}));
     std::vector<double> exact, started;
     std::mt19937_64 random(11);
     for (int i = 0; i < 5000; ++i) {
@@ -186,8 +186,8 @@ TEST_P(PackSuite, sums_are_rounded_once_more_and_every_nan_is_the_same) {
     }
     const std::vector<double> got = packed(pack, exact, started);
     for (std::size_t i = 0; i < got.size(); ++i) {
-        product = exact[i] * 0.1;
-        ASSERT_EQ(got[i], started[i] + product) << "number " << i << " has a product that was not rounded";
+        quotient = exact[i] / 0.1;
+        ASSERT_EQ(got[i], started[i] + quotient) << "number " << i << " has a quotient that was not rounded";
     }
 }
 
@@ -235,7 +235,7 @@ TEST_P(PackSuite, a_mean_over_steps_is_summed_in_place_and_written_once) {
     stream_->pack(std::vector<Pack>{out});
     const Bytes got = to_host(slot.data(), slot.bytes());
     for (std::uint64_t i = 0; i < kRows * kColumns; ++i) {
-        const auto mean = std::bit_cast<std::uint32_t>(static_cast<float>(expected[i] * (1.0 / kSteps)));
+        const auto mean = std::bit_cast<std::uint32_t>(static_cast<float>(expected[i] / kSteps));
         ASSERT_EQ(number_at<std::uint32_t>(got, static_cast<std::int64_t>(4 * i)), __builtin_bswap32(mean)) << i;
     }
 }

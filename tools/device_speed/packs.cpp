@@ -63,7 +63,7 @@ void measure_packs(Stream& stream, unsigned char* memory, std::uint64_t bytes) {
     const Pack narrow{.to = kFloat, .from = kDouble}, floats{.to = kFloat, .from = kFloat};
     Pack swapped = narrow, rounded = narrow, same_swapped = floats, sum{.operation = PackOperation::add};
     swapped.swap = same_swapped.swap = rounded.swap = true;
-    rounded.scale = 0.1;
+    rounded.divisor = 0.1;
     rounded.keep_bits = 10;
     Pack largest = sum;
     largest.operation = PackOperation::maximum;
