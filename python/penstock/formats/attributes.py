@@ -10,6 +10,17 @@ from penstock.formats.model import Format
 Write = Callable[[Mapping[str, Any]], None]
 
 
+def may_be_name(name: str) -> bool:
+    """Whether a file may have the name: half characters stand for bytes that are no UTF-8, others for nothing."""
+    if name.isascii():
+        return True
+    try:
+        name.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def need_utf8(format: Format, what: str, value: Any) -> None:
     """ValueError of text, also inside a list or a dict, that the format cannot keep. What is no UTF-8 reaches Python
     with half characters, each for one byte."""

@@ -325,6 +325,10 @@ class Writer(Container):
         none: `table` tells where elements go as they are. Raises Error where that is so and cannot be done."""
         return ()
 
+    def packing_unit(self, name: str) -> Shape | None:
+        """Boxes of whole ones of these can be written anew, through filters. None: nothing is, or that is refused."""
+        return None
+
     def place(self, name: str, origin: np.ndarray, sizes: np.ndarray) -> Places:
         """Gives encoded chunks a place, by their first elements (int64 [n, ndim]) and bytes, in order."""
         raise AssertionError(f"{self.format} encodes nothing")

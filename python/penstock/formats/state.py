@@ -7,6 +7,7 @@ error passed; a file that is dropped without being closed says so, and what was 
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -18,10 +19,11 @@ from penstock._api import Context, Outcome
 from penstock._arrays.array import Array
 from penstock._arrays.selection import Selection
 from penstock._told import Evidence
-from penstock.formats.attributes import Attributes, Write, need_utf8
+from penstock.formats.attributes import Attributes, Write, may_be_name, need_utf8
 from penstock.formats.faults import incomplete, refused, unknown
 from penstock.formats.model import ChunkTable, DatasetInfo, Extent, NewDataset, Places, Writer
 from penstock.formats.packing.one_chunk import ChunkSums, ChunkWrites, Done, UnderWay
+from penstock.formats.packing.rewriting import is_partial, rewritten
 from penstock.formats.packing.texts import Texts, is_written, write_all
 from penstock.formats.pending import Pending
 from penstock.formats.reading import objects, rows, small
@@ -34,7 +36,7 @@ from penstock.formats.reading.record import Record, outcome_of_tally
 from penstock.formats.reading.request import Request, parts_of, read_job, user_shape
 from penstock.formats.reading.source import MetadataSource, Opened
 from penstock.formats.reading.target import Target, stream_handle
-from penstock.formats.writing import appended, check_kind, value_of, way_of, write_job
+from penstock.formats.writing import appended, check_kind, checked_value, value_of, way_of, write_job
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,6 +55,7 @@ class FileState:
         self._editors = Editors(context._raw, self._tally, self._source)
         # The record must not hold this: in a circle, neither goes before the collector comes.
         self._record = Record(partial(outcome_of_tally, self._tally))
+        self._rewriting = threading.Lock()  # held while parts of compressed chunks are changed
         self._made_mover: Mover | None = None
         self._made_chunks: ChunkWrites | None = None
         self._pending: set[Pending | UnderWay] = set()  # under way; held, so that dropping one does not cancel it
@@ -110,7 +113,7 @@ class FileState:
     def infos(self, names: Sequence[str]) -> list[DatasetInfo]:
         with self._source.metadata() as source:
             for name in names:
-                if not _can_be(name):
+                if not may_be_name(name):
                     raise unknown(self.name, name, source.names())
             return [source.info(name) for name in names]
 
@@ -125,7 +128,7 @@ class FileState:
     def described(self, name: str) -> DatasetInfo | None:
         """As info(), or None of a group."""
         with self._source.metadata() as source:
-            if not _can_be(name):
+            if not may_be_name(name):
                 raise unknown(self.name, name, source.names())
             return source.described(name)
 
@@ -302,6 +305,20 @@ class FileState:
     def start_write(
         self, requests: Sequence[Request], stream: Any, options: Mapping[str, Any], *, background: bool = True
     ) -> Pending[Any]:
+        with self._source.writer(changes=False) as writer:
+            if not any(is_partial(writer, one) for one in requests):
+                return self._start_write(requests, stream, options, background=background)
+        checked = partial(checked_value, self._mover, stream=stream_handle(stream))
+        with self._rewriting:
+            self._settle(cancel=False)
+            whole = rewritten(self._mover, writer, requests, (checked, self.start_read))
+            pending = self._start_write(whole, stream, options, background=False)
+            pending.wait()  # the next one reads what this one wrote
+        return pending
+
+    def _start_write(
+        self, requests: Sequence[Request], stream: Any, options: Mapping[str, Any], *, background: bool
+    ) -> Pending[Any]:
         handle = stream_handle(stream)
         texts = [one for one in requests if is_written(one.info)]
         requests = [one for one in requests if not is_written(one.info)]
@@ -401,14 +418,3 @@ class FileState:
 
 def _opened(anew: Callable[[], Any]) -> FileState:
     return anew()._file
-
-
-def _can_be(name: str) -> bool:
-    """Whether a file may have the name: half characters stand for bytes that are no UTF-8, others for nothing."""
-    if name.isascii():
-        return True
-    try:
-        name.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        return False
-    return True

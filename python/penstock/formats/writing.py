@@ -99,7 +99,7 @@ def write_job(mover: Mover, requests: Sequence[Request], ways: Sequence[Way], st
     plan, targets = BatchPlan(writes=True), []
     numbers: dict[int, int] = {}  # of targets, by memory: parts of one buffer go in one transfer
     for request, (table, filters, place) in zip(requests, ways, strict=True):
-        value = _checked(mover, request, _plain(value_of(request.out, stream), request.info))
+        value = checked_value(mover, request, stream)
         one = _relative(request, value)
         if not one.bytes:
             continue
@@ -119,6 +119,11 @@ def write_job(mover: Mover, requests: Sequence[Request], ways: Sequence[Way], st
         else:
             plan.add(wanted_at(one, value, number), table)
     return Job(plan, targets, stream=ordered_after(stream, True))
+
+
+def checked_value(mover: Mover, one: Request, stream: int | None) -> Target:
+    """What `out` of a request is as memory, of the type and shape that the selection takes."""
+    return _checked(mover, one, _plain(value_of(one.out, stream), one.info))
 
 
 def _relative(one: Request, value: Target) -> Request:

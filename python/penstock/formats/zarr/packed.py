@@ -89,13 +89,9 @@ def need_encoder(file: str, name: str, meta: ArrayMeta, filters: tuple[Filter, .
         raise unsupported(file, f"its chunks are encoded ({how}), and new ones are not made", "write it anew", name)
 
 
-def need_full(file: str, name: str, meta: ArrayMeta, shape: Shape) -> None:
-    """Raises Error unless a compressed array can grow to `shape` and its chunks stay as they are: in the dimensions
-    that grow the last ones are full."""
-    sides = zip(meta.shape, shape, meta.file_chunk, strict=True)
-    if any(extent % chunk and after > extent for extent, after, chunk in sides):
-        cause = f"its chunks of {meta.file_chunk} are compressed, and the last ones of {meta.shape} are not full"
-        raise unsupported(file, cause, "append whole chunks", name)
+def unit_of(meta: ArrayMeta, document: Mapping[str, Any]) -> Shape | None:
+    """Chunks, or shards, that are written whole. None of an array that is stored as it is, or cannot be encoded."""
+    return meta.file_chunk if storage_of(meta).packed and encoder_of(meta, document) else None
 
 
 def place_files(meta: ArrayMeta, chunks: tuple[np.ndarray, np.ndarray], path_of: PathOf) -> Places:

@@ -37,7 +37,7 @@ from penstock.formats.zarr.chunks import together
 from penstock.formats.zarr.document import array_document, consolidated, group_document, plain_attributes
 from penstock.formats.zarr.hidden import HiddenNames
 from penstock.formats.zarr.nodes import DOCUMENT, MARKS, checked_name, parents, store_of
-from penstock.formats.zarr.packed import PathOf, encoder_for, encoder_of, need_encoder, need_full, place_files
+from penstock.formats.zarr.packed import PathOf, encoder_for, encoder_of, need_encoder, place_files, unit_of
 from penstock.formats.zarr.packed_shards import PackedShards
 from penstock.formats.zarr.reader import Zarr
 from penstock.formats.zarr.reading import WriterReading
@@ -146,7 +146,6 @@ class ZarrWriter(Writer):
             need_plain(self.name, plain, meta)
         elif storage_of(meta).packed:
             need_encoder(self.name, plain, meta, encoder_of(meta, self._document(plain)))
-            need_full(self.name, plain, meta, new)
         document = self._document(plain)
         document["shape"] = list(new)
         grown = self._checked(plain, document)
@@ -174,6 +173,9 @@ class ZarrWriter(Writer):
     def packing(self, name: str, box: Box) -> tuple[Filter, ...]:
         plain, meta = self._nodes.plain(name), self.container.meta(name)
         return encoder_for(self.name, (plain, meta, self._document(plain)), box)
+
+    def packing_unit(self, name: str) -> Shape | None:
+        return unit_of(self.container.meta(name), self._document(self._nodes.plain(name)))
 
     def place(self, name: str, origin: np.ndarray, sizes: np.ndarray) -> Places:
         meta = self.container.meta(name)
