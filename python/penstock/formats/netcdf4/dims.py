@@ -121,5 +121,10 @@ def unlimited_length(file: h5f.FileID, path: str) -> int:
     return length
 
 
-def lengths_of(file: h5f.FileID, dimensions: tuple[Dimension, ...]) -> Shape:
-    return tuple(unlimited_length(file, one.path) if one.length is None else one.length for one in dimensions)
+def lengths_of(file: h5f.FileID, dimensions: tuple[Dimension, ...], known: dict[str, int]) -> Shape:
+    """`known`: lengths of unlimited dimensions, by path, which hold while the file does not change. Each is looked for
+    once, because all variables of the dimension are asked for it."""
+    for one in dimensions:
+        if one.length is None and one.path not in known:
+            known[one.path] = unlimited_length(file, one.path)
+    return tuple(known[one.path] if one.length is None else one.length for one in dimensions)

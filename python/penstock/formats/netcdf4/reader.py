@@ -52,6 +52,7 @@ class NetCDFView(Metadata):
         self._views: dict[str, VariableView] = {}
         self._renamed: dict[str, str] = {}
         self._paths: Paths = {}  # of dimensions
+        self._unlimited: dict[str, int] = {}  # lengths of unlimited dimensions, each from all variables that have it
 
     def names(self) -> Sequence[str]:
         file = self._current()
@@ -73,6 +74,7 @@ class NetCDFView(Metadata):
 
     def close(self) -> None:
         self._views.clear()
+        self._unlimited.clear()
         super().close()
 
     def _view(self, name: str) -> VariableView:
@@ -102,7 +104,7 @@ class NetCDFView(Metadata):
         return dimensions_of(self._current(), stored.dataset, self._paths)
 
     def _lengths(self, stored: Stored, dimensions: tuple[Dimension, ...]) -> Shape:
-        return lengths_of(self._current(), dimensions)
+        return lengths_of(self._current(), dimensions, self._unlimited)
 
     def _stored_name(self, name: str) -> str:
         """A variable that is named like a dimension without being its coordinate has another name in HDF5."""
