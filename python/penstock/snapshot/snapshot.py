@@ -6,18 +6,17 @@ when write() has returned.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from penstock import _core
 from penstock._files.file_name import file_name
-from penstock._files.open_files import with_room
 from penstock._shared import shared_context
 from penstock._told import Evidence, evidence_of
 from penstock.formats.reading.target import Target, stream_handle
 from penstock.formats.writing import value_of
-from penstock.snapshot.together import write_together
+from penstock.snapshot.together import NewField, SnapshotRanks
 from penstock.snapshot.values import attributes_of, box_of, cells_of, masses_of, numbers_of, type_name
 
 if TYPE_CHECKING:
@@ -56,8 +55,9 @@ class Snapshot:
     that had the name stays as it was. Arrays are on the device or, with memory="host", on the host; they have their
     elements in C order, and are kept until write() takes them.
 
-    With `comm`, each process of MPI has a Snapshot and gives the rows that it has; the calls are collective. One file
-    has the rows of all, or each process has its own.
+    With `comm`, each process of MPI has a Snapshot and gives the rows that it has. One file has the rows of all, or
+    each process has its own. All of them make the Snapshot and call add_dataset() and write(), in one order: where one
+    fails in these, or where they add other datasets, all raise an Error that says so.
 
     Args:
         name: of the file. An older one is replaced.
@@ -91,27 +91,28 @@ class Snapshot:
         device: str = "auto",
         context: Context | None = None,
     ) -> None:
-        self.name = file_name(name, "open snapshot")
-        context = context or shared_context(device)
-        if memory == "auto":
-            memory = "host" if context._place[1] else "device"
-        self._context = context._raw
-        self._raw = _core.snapshot(
-            self._context,
-            self.name,
-            memory=memory,
-            durable=durable,
-            replace=replace,
-            path=path,
-            process=comm.rank if comm else 0,
-            processes=comm.size if comm else 1,
-            file_each=file_each,
-            virtual_file=virtual_file,
-        )
-        self._comm = comm
         self._chunks = chunk_rows, checksums
         self._fields: dict[str, Target] = {}
-        self._add(fields or {}, None)
+        self._ranks = SnapshotRanks(comm)
+
+        def opened() -> None:
+            self.name = self._ranks.name = file_name(name, "open snapshot")
+            found = context or shared_context(device)
+            self._context = found._raw
+            self._raw = _core.snapshot(
+                self._context,
+                self.name,
+                memory=("host" if found._place[1] else "device") if memory == "auto" else memory,
+                durable=durable,
+                replace=replace,
+                path=path,
+                file_each=file_each,
+                virtual_file=virtual_file,
+                **self._ranks.numbers(),
+            )
+
+        self._ranks.each_own(opened, "opens a snapshot")
+        self._add(lambda: _new_fields(fields or {}, None), "opens a snapshot")
 
     def add_group(self, path: str) -> None:
         """The group and those above it, which may be there already."""
@@ -127,24 +128,9 @@ class Snapshot:
         that is queued there comes first. Raises Error of a path that is there.
 
         Of several processes, each gives its rows, along the first dimension, in the order of the processes. `is_whole`:
-        the array is all of the dataset, on each of them, as one value always is."""
-        target = value_of(array, stream_handle(stream))
-        if not isinstance(target, Target):
-            raise TypeError(f"dataset {_path(path)!r} is text of any length: give an array of fixed length (numpy S)")
-        dtype = type_name(_path(path), target.dtype)
-        if not target.is_order("C"):
-            raise ValueError(f"dataset {path!r}: the array is not in C order; give numpy.ascontiguousarray(array)")
-        rows = target.shape[0] if target.shape and not is_whole else None
-        chunk_rows, checksums = self._chunks if target.shape else (0, False)
-        self._raw.add_dataset(
-            path=path,
-            dtype=dtype,
-            shape=list(target.shape),
-            process_rows=[] if self._comm is None or rows is None else self._comm.allgather(rows),
-            chunk_rows=chunk_rows,
-            has_checksums=checksums,
-        )
-        self._fields[path] = target
+        the array is all of the dataset, on each of them, as one value always is. The call is collective: where one
+        of them fails, all raise its message."""
+        self._add(lambda: [_new_field(path, array, stream, is_whole)], "adds a dataset")
 
     def add_cells(self, cells: Sequence[int], box_size: float | Sequence[float], positions: Mapping[int, Any]) -> None:
         """The group Cells of SWIFT, by which swiftsimio loads a part of the box: how many particles each cell has,
@@ -230,26 +216,61 @@ class Snapshot:
         """Adds these fields, and writes all. `stream`: work that is queued there comes first. Raises Error with the
         name of the dataset, such as of memory of another place than that of the snapshot; then the file is not there,
         and a second call may follow. Afterwards the snapshot is done: each moment is a Snapshot of its own."""
-        self._add(fields or {}, stream)
-        for target in self._fields.values():
-            if target.stream is not None:
-                _core.synchronize_stream(self._context, target.stream)
-        if self._comm is None or self._comm.size == 1:
-            told = with_room(lambda: self._raw.write(self._given()))
-        else:
-            told = write_together(self._raw, self._comm, self._given(), self.name)
+        self._add(lambda: _new_fields(fields or {}, stream), "writes")
+        self._ranks.each_own(self._wait_for_streams)
+        told = self._ranks.write(self._raw, self._given)
         self._fields.clear()
         evidence = evidence_of(told.pop("evidence_json"))
         return SnapshotFacts(**told, evidence=evidence)
 
+    def _wait_for_streams(self) -> None:
+        for target in self._fields.values():
+            if target.stream is not None:
+                _core.synchronize_stream(self._context, target.stream)
+
     def _given(self) -> list[tuple[str, Any, int, int]]:
         return [(path, one.memory, one.base, one.nbytes) for path, one in self._fields.items()]
 
-    def _add(self, fields: Mapping[str, Any], stream: Any) -> None:
-        if not isinstance(fields, Mapping):
-            raise TypeError(f"fields are a dict of paths and arrays, not {type(fields).__name__}")
-        for path, array in fields.items():
-            self.add_dataset(path, array, stream)
+    def _add(self, look: Callable[[], list[tuple[NewField, Target]]], act: str) -> None:
+        """The datasets that `look` gives. What is wrong with one is told before any of them is added."""
+        new, rows = self._ranks.fields(look, act)
+
+        def added() -> None:
+            for (field, target), each in zip(new, rows, strict=True):
+                self._add_one(field, target, each)
+
+        if new:
+            self._ranks.each_own(added, act)
+
+    def _add_one(self, field: NewField, target: Target, process_rows: list[int]) -> None:
+        chunk_rows, checksums = self._chunks if target.shape else (0, False)
+        self._raw.add_dataset(
+            path=field.path,
+            dtype=field.dtype,
+            shape=list(target.shape),
+            process_rows=process_rows,
+            chunk_rows=chunk_rows,
+            has_checksums=checksums,
+        )
+        self._fields[field.path] = target
+
+
+def _new_fields(fields: Mapping[str, Any], stream: Any) -> list[tuple[NewField, Target]]:
+    if not isinstance(fields, Mapping):
+        raise TypeError(f"fields are a dict of paths and arrays, not {type(fields).__name__}")
+    return [_new_field(path, array, stream) for path, array in fields.items()]
+
+
+def _new_field(path: str, array: Any, stream: Any, is_whole: bool = False) -> tuple[NewField, Target]:
+    target = value_of(array, stream_handle(stream))
+    if not isinstance(target, Target):
+        raise TypeError(f"dataset {_path(path)!r} is text of any length: give an array of fixed length (numpy S)")
+    dtype = type_name(_path(path), target.dtype)
+    if not target.is_order("C"):
+        raise ValueError(f"dataset {path!r}: the array is not in C order; give numpy.ascontiguousarray(array)")
+    if is_whole or not target.shape:
+        return NewField(path, dtype, tuple(target.shape), None), target
+    return NewField(path, dtype, tuple(target.shape[1:]), target.shape[0]), target
 
 
 def cell_order(positions: Any, cells: Sequence[int], box_size: float | Sequence[float]) -> Any:

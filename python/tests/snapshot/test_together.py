@@ -148,6 +148,83 @@ def test_what_ranks_may_not_do_is_told_on_all(tmp_path: Path) -> None:
     assert name.read_bytes() == b"old" and [one.name for one in tmp_path.iterdir()] == ["s.hdf5"]
 
 
+WRONG: dict[str, tuple[Any, type[Exception]]] = {
+    "is not in C order": (np.zeros((5, 3), order="F"), ValueError),
+    "is text of any length": (np.array(["a", "bc"], object), TypeError),
+    "in the order of this machine": (np.zeros((5, 3), ">f8"), TypeError),
+    "has elements of": (np.zeros(3, "M8[s]"), TypeError),
+}
+
+
+@pytest.mark.parametrize("how", ["made", "added", "written"])
+@pytest.mark.parametrize("words", WRONG)
+def test_a_mistake_of_one_rank_is_told_on_all(tmp_path: Path, words: str, how: str) -> None:
+    wrong, kind = WRONG[words]
+
+    def work(comm: ThreadComm) -> None:
+        fields = {"b": np.ones(3), "a": wrong if comm.rank == 1 else np.zeros((5, 3))}
+        snapshot = penstock.Snapshot(tmp_path / "s.hdf5", fields if how == "made" else None, device="host", comm=comm)
+        if how == "added":
+            snapshot.add_dataset("a", fields["a"])
+        snapshot.write(fields if how == "written" else None)
+
+    for rank, error in enumerate(on_ranks(3, work)):
+        assert isinstance(error, kind if rank == 1 else penstock.Error), error
+        assert words in str(error) and "\n" not in str(error)
+        assert rank == 1 or "process 1: " in str(error)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_rank_that_cannot_open_is_told_on_all(tmp_path: Path) -> None:
+    def work(comm: ThreadComm) -> None:
+        penstock.Snapshot(tmp_path / "s.hdf5", device="host", comm=comm, path="none" if comm.rank == 2 else "auto")
+
+    for rank, error in enumerate(on_ranks(3, work)):
+        assert isinstance(error, Exception) and "none" in str(error)
+        assert rank == 2 or (isinstance(error, penstock.Error) and "process 2: " in str(error))
+
+
+DIFFERENT: dict[str, tuple[Any, Any]] = {
+    "adds no other dataset, and process 1 'b', rows of float64": ({}, {"b": np.ones(3)}),
+    "adds 'b', rows of float64, and process 1 no other dataset": ({"b": np.ones(3)}, {}),
+    "adds 'b', one float64, and process 1 'b', rows of float64": ({"b": np.float64(3)}, {"b": np.ones(3)}),
+    "adds 'b', rows of float64, and process 1 'b', rows of float64 (2,)": (
+        {"b": np.ones(3)},
+        {"b": np.ones((3, 2))},
+    ),
+    "adds 'b', rows of float64, and process 1 'b', rows of float32": ({"b": np.ones(3)}, {"b": np.ones(3, "f4")}),
+    "adds 'b', rows of float64, and process 1 'c', rows of float64": ({"b": np.ones(3)}, {"c": np.ones(3)}),
+}
+
+
+@pytest.mark.parametrize("words", DIFFERENT)
+def test_datasets_that_differ_between_ranks_are_named_on_all(tmp_path: Path, words: str) -> None:
+    first, second = DIFFERENT[words]
+
+    def work(comm: ThreadComm) -> None:
+        own = second if comm.rank == 1 else first
+        penstock.Snapshot(tmp_path / "s.hdf5", {"a": np.ones(2), **own}, device="host", comm=comm).write()
+
+    for error in on_ranks(3, work):
+        assert isinstance(error, penstock.Error), error
+        assert f"the processes define different files: process 0 {words}; add the same" in str(error)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ranks_that_call_other_functions_do_not_wait_for_each_other(tmp_path: Path) -> None:
+    def work(comm: ThreadComm) -> None:
+        snapshot = penstock.Snapshot(tmp_path / "s.hdf5", {"a": np.ones(2)}, device="host", comm=comm)
+        if comm.rank == 0:
+            snapshot.add_dataset("b", np.ones(2))
+        snapshot.write()
+
+    for rank, error in enumerate(on_ranks(3, work)):
+        assert isinstance(error, penstock.Error), error
+        assert ("process 1 writes, and process 0 adds a dataset" in str(error)) == (rank == 0)
+        assert ("process 0 adds a dataset, and process" in str(error)) == (rank != 0)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("file_each", [False, True])
 @pytest.mark.parametrize("failing", [0, 2])
 def test_a_rank_that_fails_is_named_on_all_and_leaves_the_old_files(
