@@ -111,9 +111,9 @@ class Restart:
         """
         own = self._together
         parts = own.each_own(lambda: _parts_of(fields, boxes))
-        values = {name: attribute_of(name, value) for name, value in (attrs or {}).items()}
 
         def told() -> int:
+            values = {name: attribute_of(name, value) for name, value in (attrs or {}).items()}
             self._raw.clear()
             for name, value in values.items():
                 self._raw.set_attribute(name, value)

@@ -195,7 +195,7 @@ def share(rank: int, size: int) -> slice:
     return slice(ROWS * rank // size, ROWS * (rank + 1) // size)
 
 
-def write_by(size: int, path: Path, value: np.ndarray, step: Callable[[int], int] = lambda _: 1) -> list[Any]:
+def write_by(size: int, path: Path, value: np.ndarray, step: Callable[[int], Any] = lambda _: 1) -> list[Any]:
     comm = Threads(size)
 
     def work(rank: int) -> Any:
@@ -241,4 +241,11 @@ def test_processes_that_disagree_are_refused_on_all_and_nothing_is_written(tmp_p
     assert all("processes 0 and 2 do not agree" in str(end) for end in ends)
     ends = write_by(2, tmp_path, particles()[: ROWS // 2])
     assert all(isinstance(end, ps.Error) for end in ends)
+    assert not any(tmp_path.iterdir())
+
+
+def test_an_attribute_that_one_process_cannot_write_is_told_on_all(tmp_path: Path) -> None:
+    ends = write_by(3, tmp_path, particles(), step=lambda rank: 1j if rank == 1 else 1)
+    for rank, end in enumerate(ends):
+        assert isinstance(end, TypeError if rank == 1 else ps.Error) and "attribute 'step' is 1j" in str(end)
     assert not any(tmp_path.iterdir())
