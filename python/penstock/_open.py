@@ -188,14 +188,14 @@ def _reader(name: str, format: str | None, options: Mapping[str, Any]) -> tuple[
     try:
         if not named.sees_kind:
             need_file(name, named)
-        return named, registry.function(named, "reader", name)(name, **options)
+        return registry.opened(named, name, options, is_told=format is not None)
     except Error as error:
         refusal = error
     other = registry.shown_by(name) if format is None else None
     if other is None or other is named:
         need_file(name, named)
         raise refusal
-    return other, registry.function(other, "reader", name)(name, **options)
+    return registry.opened(other, name, options)
 
 
 def need_file(name: str, format: Format) -> None:

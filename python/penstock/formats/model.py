@@ -194,6 +194,9 @@ class Container(ABC):
     def attributes(self, group: str = "") -> Mapping[str, Any]:
         """Attributes of the file or of a group."""
 
+    def has_at_root(self, attribute: str) -> bool:
+        return attribute in self.attributes()
+
     @abstractmethod
     def close(self) -> None: ...
 
@@ -401,6 +404,7 @@ class Format:
     begins: tuple[bytes, ...] = ()  # its first bytes: one of these
     sees_kind: bool = False  # its reader refuses pipes and folders before it waits for them
     starts: tuple[int, ...] = (0,)  # where those may be, because something else may come first
+    root_marks: tuple[tuple[str, str], ...] = ()  # attributes at the root, and formats that begin alike and have them
     is_begin: Callable[[ReadAt, int], bool] | None = None  # of a file of so many bytes, where none of `begins` tells
     marks: tuple[str, ...] = ()  # its files are folders, with a file of one of these names in them
     needs_dtype: bool = False  # its files say nothing of their elements: dtype= and shape= do

@@ -24,7 +24,7 @@ from penstock._extras import install
 from penstock._files.descriptor import read_at
 from penstock._text import guess
 from penstock.formats.faults import FOREIGN_BYTES, MATLAB5, foreign_of
-from penstock.formats.model import Format, ReadAt
+from penstock.formats.model import Container, Format, ReadAt
 from penstock.formats.simple.single import reading
 
 _FIRST_BYTES = 8200  # with the five first places where HDF5 may begin
@@ -53,6 +53,7 @@ FORMATS: dict[str, Format] = {
             sees_kind=True,
             begins=_HDF5_BEGINS,
             starts=_HDF5_STARTS,
+            root_marks=(("_NCProperties", "netcdf4"),),
             library="HDF5",
             keeps_bytes=True,
             writes_text=True,
@@ -326,6 +327,19 @@ def function(format: Format, use: Literal["reader", "writer"], name: str = "") -
             cause=f"{format.name} files need the package {missing}, which is not installed",
             advice=install(missing),
         ) from error
+
+
+def opened(format: Format, name: str, options: Mapping[str, Any], *, is_told: bool = False) -> tuple[Format, Container]:
+    """The file, and its format: where neither its name nor the caller says it, a mark at its root tells formats apart
+    that begin alike. Files that are named as the format's are not asked for marks."""
+    container: Container = function(format, "reader", name)(name, **options)
+    if not format.root_marks or is_told or by_suffix(name) is format:
+        return format, container
+    marked = next((FORMATS[other] for mark, other in format.root_marks if container.has_at_root(mark)), None)
+    if marked is None:
+        return format, container
+    container.close()
+    return marked, function(marked, "reader", name)(name, **options)
 
 
 @cache

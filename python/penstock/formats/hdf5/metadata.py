@@ -17,7 +17,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from h5py import h5d, h5f, h5g, h5o
+from h5py import h5a, h5d, h5f, h5g, h5o
 
 from penstock._error import Error
 from penstock.formats.faults import cut_short, damaged, unsupported
@@ -210,6 +210,12 @@ class Metadata(Container):
         path = name_bytes(group.strip("/")) or b"/"
         self._object(path)
         return StoredAttributes(self.name, lambda: self._object(path), self.hidden_attributes)
+
+    def has_at_root(self, attribute: str) -> bool:
+        try:
+            return bool(h5a.exists(self._current(), name_bytes(attribute)))
+        except (OSError, RuntimeError, ValueError, KeyError):  # what is damaged is told by what needs it
+            return False
 
     def stored(self, name: str) -> Stored:
         """The dataset as HDF5 describes it, and with the chunks that we make of its layout."""
