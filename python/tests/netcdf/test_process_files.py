@@ -124,6 +124,48 @@ def test_elements_of_a_halo_are_those_of_their_owner(tmp_path: Path) -> None:
         assert np.array_equal(file["x"][...].to_numpy(), whole + np.repeat([100, 200, 300], (7, 5, 8)))
 
 
+def write_line(folder: Path, cuts: list[int], halo: int, *, at_ends: bool) -> np.ndarray:
+    """Files of processes in a line, with a halo of their neighbours' elements; each element says whose file it is of.
+    Returns the elements that count. `at_ends`: files at the ends tell of a halo there too, and own these elements."""
+    size, count = cuts[-1], len(cuts) - 1
+    for number in range(count):
+        low, high = cuts[number], cuts[number + 1]
+        before, behind = min(halo, low), min(halo, size - high)
+        first, end = low - before, high + behind
+        told = [halo if at_ends and not low else before, halo if at_ends and high == size else behind]
+        with ps.create(folder / f"r.pe{number:02}.nc", device="host") as file:
+            layout = {"dimensions": ("x",), "attributes": axis((first, end), size, halo_local=told)}
+            file.write_many({"x": np.arange(first, end) + 100.0 * (number + 1)}, layout=layout).result()
+    return np.arange(size) + 100.0 * np.repeat(np.arange(1, count + 1), np.diff(cuts))
+
+
+@pytest.mark.parametrize("at_ends", [False, True])
+@pytest.mark.parametrize(
+    "cuts", [[0, 2, 5], [0, 3, 5], [0, 2, 4, 9], [0, 5, 7, 9], [0, 1, 2, 3, 4], [0, 2, 4, 6], [0, 4, 8, 12]], ids=str
+)
+def test_a_part_may_be_as_wide_as_the_halo_of_its_neighbour(tmp_path: Path, cuts: list[int], at_ends: bool) -> None:
+    expected = write_line(tmp_path, cuts, 2, at_ends=at_ends)
+    with ps.open(tmp_path / "r.pe##.nc", device="host") as file:
+        assert np.array_equal(file["x"][...].to_numpy(), expected)
+
+
+def test_a_set_that_says_no_division_is_refused_in_words(tmp_path: Path) -> None:
+    write_line(tmp_path, [0, 2, 4], 2, at_ends=True)  # both files have all elements, and both a halo at both ends
+    with pytest.raises(ps.Error) as error:
+        ps.open(tmp_path / "r.pe##.nc", device="host")
+    for word in ("r.pe01.nc: it has the part of the domain that", "its halo along x is as wide as", "halo_local as 0"):
+        assert word in str(error.value)
+
+
+def test_halos_by_which_either_file_may_be_the_first_are_refused(tmp_path: Path) -> None:
+    for number, halo in enumerate(([2, 1], [3, 2])):
+        with ps.create(tmp_path / f"r.pe{number}.nc", device="host") as file:
+            layout = {"dimensions": ("x",), "attributes": axis((0, 4), 4, halo_local=halo)}
+            file.write_many({"x": np.arange(4.0)}, layout=layout).result()
+    with pytest.raises(ps.Error, match=r"r\.pe0\.nc: its halo along x is as wide as its neighbour's part"):
+        ps.open(tmp_path / "r.pe#.nc", device="host")
+
+
 Change = Callable[[Path], Any]
 WRONG: dict[str, tuple[Change, str]] = {
     "missing": (lambda at: (at / "history.pe000002.nc").unlink(), "pe000002.nc: process 2 has no file"),

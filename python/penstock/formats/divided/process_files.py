@@ -13,14 +13,15 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from penstock._arrays.selection import Box
 from penstock._error import Error
+from penstock.formats.divided.places import Reach, Span, as_told, divisions, is_in_doubt, span_of
 from penstock.formats.faults import unknown
 from penstock.formats.model import (
     ChunkLookup,
@@ -51,21 +52,13 @@ def set_of(name: str, open_file: Callable[[str], tuple[Format, Container]]) -> t
     return kinds[0], found
 
 
-class _Reach(NamedTuple):
-    """Where the elements of a dimension that count in one file lie in the whole, and how many come before them."""
-
-    start: int
-    stop: int
-    skip: int
-    size: int  # of the whole
-
-
 @dataclass(frozen=True)
 class _File:
     container: Container
     attributes: Mapping[str, Any]
-    places: Mapping[str, _Reach]
+    spans: Mapping[str, Span]  # of dimensions that are divided
     records: Mapping[str, tuple[int, Any]]  # of dimensions that grow: so many, and the units of their coordinate
+    places: Mapping[str, Reach] = field(default_factory=dict)  # of the divided ones, when all files are known
 
     @property
     def name(self) -> str:
@@ -157,16 +150,16 @@ class ProcessFiles(Container):
         """What of it must fit the others."""
         try:
             names, attributes = container.names(), container.attributes()
-            known = self._files[0].places if self._files else names
+            known = self._files[0].spans if self._files else names
             dims = [dim for dim in known if dim in names]
             coordinates = {dim: info for dim in dims if (info := container.info(dim)).dimensions == (dim,)}
-            places = {dim: found for dim, info in coordinates.items() if (found := _placed(container.name, info))}
+            spans = {dim: found for dim, info in coordinates.items() if (found := span_of(container.name, info))}
             grows = self._files[0].records if self._files else coordinates
             infos = {dim: container.info(dim) for dim in grows if dim in names}
         except BaseException:
             container.close()
             raise
-        return _File(container, attributes, places, dict(_growing(infos)))
+        return _File(container, attributes, spans, dict(_growing(infos)))
 
     def _need_alike(self, number: int, one: _File) -> None:
         rank = one.attributes.get("rankid")
@@ -178,11 +171,11 @@ class ProcessFiles(Container):
             name = min(theirs ^ ours)
             has, lacks = (one, first) if name in theirs else (first, one)
             raise self._refused(one, f"{has.name} has {name!r}, and {lacks.name} has not")
-        for dim in first.places:
-            size = one.places[dim].size if dim in one.places else None
-            if size != first.places[dim].size:
+        for dim in first.spans:
+            size = one.spans[dim].size if dim in one.spans else None
+            if size != first.spans[dim].size:
                 raise self._refused(
-                    one, f"its {dim} is of {size} in all, of {first.name} it is {first.places[dim].size}"
+                    one, f"its {dim} is of {size} in all, of {first.name} it is {first.spans[dim].size}"
                 )
         for dim, (_, units) in first.records.items():
             if dim not in one.records or one.records[dim][1] != units:
@@ -200,16 +193,40 @@ class ProcessFiles(Container):
         if len(grid) == 2 and grid[0] * grid[1] != count:
             cause = f"it was written by {grid[0]} x {grid[1]} processes, and there are {count} files"
             raise self._refused(first, cause)
-        if not first.places and count > 1:
+        if not first.spans and count > 1:
             raise self._refused(first, "no coordinate has start_global and size_global: nothing says which part it is")
+        self._divide()
+        first = self._files[0]
         parts: dict[tuple[Any, ...], str] = {}
         for one in self._files:
             key = tuple(one.places[dim] for dim in first.places)
             if key in parts:
-                raise self._refused(one, f"it has the part of the domain that {parts[key]} has")
+                cause = f"it has the part of the domain that {parts[key]} has"
+                halo = next((dim for dim, span in one.spans.items() if is_in_doubt(span)), None)
+                raise self._refused(one, cause) if halo is None else self._in_doubt(one, halo, f"{cause}, or ")
             parts[key] = one.name
         for dim in first.places:
             self._need_line(dim)
+
+    def _divide(self) -> None:
+        """Gives each file its place in the domain."""
+        places: dict[str, Mapping[Span, Reach]] = {}
+        for dim in self._files[0].spans:
+            spans = {one.spans[dim] for one in self._files}
+            found = divisions(spans)
+            if len(found) > 1:
+                raise self._in_doubt(self._files[0], dim)
+            places[dim] = found[0] if found else as_told(spans)
+        self._files = [
+            replace(one, places={dim: of_span[one.spans[dim]] for dim, of_span in places.items()})
+            for one in self._files
+        ]
+
+    def _in_doubt(self, one: _File, dim: str, cause: str = "") -> Error:
+        wide = f"its halo along {dim} is as wide as its neighbour's part"
+        cause = f"{cause}{wide}: nothing says which elements are its own"
+        advice = "give halo_local as 0 where a file has no neighbour, or write narrower halos"
+        return Error(code="damaged", operation="open as a part of a set", file=one.name, cause=cause, advice=advice)
 
     def _need_line(self, dim: str) -> None:
         """The parts of a dimension follow each other."""
@@ -285,7 +302,7 @@ class ProcessFiles(Container):
         self._parts[own] = one.container, name
         low, high, origin = [], [], []
         for dim, length in zip(info.dimensions or (), shape, strict=True):
-            place = one.places.get(dim, _Reach(0, length, 0, length))
+            place = one.places.get(dim, Reach(0, length, 0, length))
             low.append(place.skip)
             high.append(place.skip + place.stop - place.start)
             origin.append(place.start)
@@ -314,21 +331,6 @@ def _files_of(name: str) -> list[str]:
             advice = f"{name} stands for the files of processes 0, 1 and so on: bring all of them there"
             raise Error(code="not_found", operation="open", file=file, cause=cause, advice=advice)
     return [str(Path(folder, numbers[number])) for number in sorted(numbers)]
-
-
-def _placed(file: str, info: DatasetInfo) -> _Reach | None:
-    told = info.attributes
-    if "start_global" not in told or "size_global" not in told:
-        return None
-    start, size = (int(np.ravel(told[key])[0]) for key in ("start_global", "size_global"))
-    before, behind = (int(one) for one in np.resize(np.ravel(told.get("halo_local", (0, 0))), 2))
-    first, end = start - 1, start - 1 + info.shape[0]
-    if first < 0 or end > size:
-        cause = f"its {info.name} has the elements {first} to {end}, and there are {size} in all"
-        advice = "start_global counts from 1, and size_global is the length in the whole domain"
-        raise Error(code="damaged", operation="open as a part of a set", file=file, cause=cause, advice=advice)
-    skip = before if first > 0 else 0
-    return _Reach(first + skip, end - (behind if end < size else 0), skip, size)
 
 
 def _growing(infos: Mapping[str, DatasetInfo]) -> Iterator[tuple[str, tuple[int, Any]]]:
