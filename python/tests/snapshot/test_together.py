@@ -102,6 +102,16 @@ def test_a_file_each_and_a_virtual_one_of_them(tmp_path: Path, what: str, layout
         np.testing.assert_array_equal(found, np.concatenate([one["PartType1/Coordinates"] for one in parts]))
 
 
+@pytest.mark.parametrize("virtual", [True, False])
+def test_a_set_of_files_is_refused_with_the_name_of_the_file_that_shows_them(tmp_path: Path, virtual: bool) -> None:
+    whole = tmp_path / "s.hdf5"
+    on_ranks(2, lambda comm: write(comm, whole, [3, 4], file_each=True, virtual_file=virtual))
+    with pytest.raises(penstock.Error) as error:
+        penstock.open(tmp_path / "s.#.hdf5", device="host")
+    there = "open that one" if virtual else "write it too, by virtual_file"
+    assert f"(file_each) is read by the virtual file of them, {whole}: {there}" in str(error.value)
+
+
 def test_chunks_with_sums_in_a_file_each(tmp_path: Path) -> None:
     counts = [70, 0, 131]
     options: dict[str, Any] = {"file_each": True, "virtual_file": True, "chunk_rows": 64, "checksums": True}

@@ -35,6 +35,7 @@ from penstock.formats.model import (
 )
 
 _NUMBER = re.compile(r"#+")
+_WITH_DOT = re.compile(r"\.?#+")
 _GRID = ("scale_cartesC_prc_num_x", "scale_cartesC_prc_num_y")
 _Opener = Callable[[str], Container]
 
@@ -182,8 +183,8 @@ class ProcessFiles(Container):
                 told = one.records[dim][1] if dim in one.records else "no steps"
                 raise self._refused(one, f"its {dim} has {told!r}, that of {first.name} has {units!r}")
 
-    def _refused(self, one: _File, cause: str) -> Error:
-        advice = f"{self.name} is to be of one run of a model: move files of others away"
+    def _refused(self, one: _File, cause: str, advice: str = "") -> Error:
+        advice = advice or f"{self.name} is to be of one run of a model: move files of others away"
         return Error(code="damaged", operation="open as a part of a set", file=one.name, cause=cause, advice=advice)
 
     def _need_whole(self) -> None:
@@ -194,7 +195,7 @@ class ProcessFiles(Container):
             cause = f"it was written by {grid[0]} x {grid[1]} processes, and there are {count} files"
             raise self._refused(first, cause)
         if not first.spans and count > 1:
-            raise self._refused(first, "no coordinate has start_global and size_global: nothing says which part it is")
+            raise self._without_places(first)
         self._divide()
         first = self._files[0]
         parts: dict[tuple[Any, ...], str] = {}
@@ -207,6 +208,15 @@ class ProcessFiles(Container):
             parts[key] = one.name
         for dim in first.places:
             self._need_line(dim)
+
+    def _without_places(self, one: _File) -> Error:
+        cause = "no coordinate has start_global and size_global: nothing says which part it is"
+        if one.container.format != "hdf5":
+            return self._refused(one, cause)
+        whole = _WITH_DOT.sub("", self.name)
+        shown = f"a snapshot of a file of each process (file_each) is read by the virtual file of them, {whole}"
+        there = "open that one" if Path(whole).is_file() else "write it too, by virtual_file"
+        return self._refused(one, cause, f"{shown}: {there}")
 
     def _divide(self) -> None:
         """Gives each file its place in the domain."""
@@ -225,8 +235,7 @@ class ProcessFiles(Container):
     def _in_doubt(self, one: _File, dim: str, cause: str = "") -> Error:
         wide = f"its halo along {dim} is as wide as its neighbour's part"
         cause = f"{cause}{wide}: nothing says which elements are its own"
-        advice = "give halo_local as 0 where a file has no neighbour, or write narrower halos"
-        return Error(code="damaged", operation="open as a part of a set", file=one.name, cause=cause, advice=advice)
+        return self._refused(one, cause, "give halo_local as 0 where a file has no neighbour, or write narrower halos")
 
     def _need_line(self, dim: str) -> None:
         """The parts of a dimension follow each other."""
