@@ -44,3 +44,13 @@ def guess(given: str, known: Iterable[str]) -> str:
 
     near = difflib.get_close_matches(given, list(known), 1)
     return f"; did you mean {near[0]}?" if near else ""
+
+
+def need_characters(what: str, text: str, errors: str = "strict") -> None:
+    """ValueError of text that cannot be kept as UTF-8. What is no UTF-8 reaches Python with half characters, each for
+    one byte; `errors="surrogateescape"` takes these."""
+    try:
+        text.encode("utf-8", errors)
+    except UnicodeEncodeError as error:
+        half = f"{what} {text!r} holds {text[error.start]!r}, which is not a character and cannot be kept as UTF-8"
+        raise ValueError(f"{half}; text.encode('utf-8', 'replace').decode() puts ? there") from None

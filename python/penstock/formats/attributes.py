@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any
 
+from penstock._text import need_characters
 from penstock.formats.model import Format
 
 Write = Callable[[Mapping[str, Any]], None]
@@ -22,16 +23,9 @@ def may_be_name(name: str) -> bool:
 
 
 def need_utf8(format: Format, what: str, value: Any) -> None:
-    """ValueError of text, also inside a list or a dict, that the format cannot keep. What is no UTF-8 reaches Python
-    with half characters, each for one byte."""
+    """ValueError of text, also inside a list or a dict, that the format cannot keep."""
     if isinstance(value, str):
-        try:
-            value.encode("utf-8", "surrogateescape" if format.keeps_bytes else "strict")
-        except UnicodeEncodeError as error:
-            half = (
-                f"{what} {value!r} holds {value[error.start]!r}, which is not a character and cannot be kept as UTF-8"
-            )
-            raise ValueError(f"{half}; text.encode('utf-8', 'replace').decode() puts ? there") from None
+        need_characters(what, value, "surrogateescape" if format.keeps_bytes else "strict")
     elif isinstance(value, Mapping):
         for key, one in value.items():
             need_utf8(format, what, key)

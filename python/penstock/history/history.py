@@ -30,6 +30,7 @@ from penstock.history.values import (
     compression_of,
     halo_of,
     names_of,
+    need_texts,
     number_of,
     plain_name,
     whole_shape,
@@ -166,6 +167,7 @@ class History:
     def _open(self, context: Context | None, place: tuple[str, str], **options: Any) -> None:
         def opened() -> None:
             device, memory = place
+            need_texts(memory=memory, **options)
             found = context or shared_context(device)
             if memory == "auto":
                 memory = "host" if found._place[1] else "device"
@@ -219,6 +221,7 @@ class History:
         """
         if (like is None) == (shape is None):
             raise TypeError(f"variable {name!r}: give like= or shape=, one of them")
+        need_texts(name=name, statistic=statistic)
         packing = compression_of(compression, compression_level, shuffle)
         dimensions, stored = names_of(name, dims), DType.of(dtype)
         low, high = halo_of(name, halo, len(dimensions))
@@ -255,6 +258,7 @@ class History:
         first moment on. Before the first put()."""
         import numpy as np
 
+        need_texts(name=name)
         array = np.asarray(values)
         dtype = DType.of(array.dtype)
         self._raw.define_constant(
@@ -268,6 +272,7 @@ class History:
 
     def set_attrs(self, attrs: Mapping[str, Any], variable: str = "") -> None:
         """Text and numbers of a variable, or of the file; each replaces one of its name. Before the first put()."""
+        need_texts(variable=variable)
         of_type = self._fields[variable].stored if variable in self._fields else ""
         for attribute in attributes_of(attrs, of_type):
             self._raw.set_attribute(variable, attribute)

@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock._arrays.dtype import DType
 from penstock._error import Error
+from penstock._text import need_characters
 
 Halo = Sequence[int | tuple[int, int]]
 
@@ -19,7 +20,16 @@ _LARGEST_INT32 = 2**31 - 1
 def names_of(variable: str, dims: Sequence[str]) -> list[str]:
     if isinstance(dims, str) or not all(isinstance(one, str) for one in dims):
         raise TypeError(f"variable {variable!r}: dims are a list of names, not {dims!r}")
+    for one in dims:
+        need_characters("the name of a dimension", one)
     return list(dims)
+
+
+def need_texts(**texts: Any) -> None:
+    """ValueError of text that the core cannot take. What is no text is refused by the core."""
+    for name, text in texts.items():
+        if isinstance(text, str):
+            need_characters(f"{name}=", text)
 
 
 def halo_of(variable: str, halo: Halo, rank: int) -> tuple[list[int], list[int]]:
@@ -49,6 +59,7 @@ def plain_name(variable: str, dtype: DType) -> str:
 
 def compression_of(name: str | None, level: int | None, shuffle: bool | None) -> tuple[str, int, bool]:
     """(name, level, shuffle); 0 is the usual level."""
+    need_texts(compression=name)
     if name in (None, "none") and (level is not None or shuffle is not None):
         given = "compression_level" if level is not None else "shuffle"
         raise ValueError(f"{given}= is for a history or a variable with compression=")
@@ -59,13 +70,17 @@ def compression_of(name: str | None, level: int | None, shuffle: bool | None) ->
 
 def attributes_of(attrs: Mapping[str, Any], of_type: str) -> list[tuple[str, str, Any]]:
     """(name, type, value) of each; the type of text is empty."""
+    if not isinstance(attrs, Mapping):
+        raise TypeError(f"attributes are a dict of names and values, not {type(attrs).__name__}")
     return [_attribute(name, value, of_type) for name, value in attrs.items()]
 
 
 def _attribute(name: str, value: Any, of_type: str) -> tuple[str, str, Any]:
     if not isinstance(name, str):
         raise TypeError(f"the name of an attribute is a str, not {type(name).__name__}")
+    need_characters("the name of an attribute", name)
     if isinstance(value, str):
+        need_characters(f"attribute {name!r}: its text", value)
         return name, "", str(value)
     import numpy as np
 
@@ -91,6 +106,8 @@ def number_of(time: Any, units: str, calendar: str) -> float:
             return float(time)
         except (TypeError, ValueError):
             raise TypeError(f"a time is a number or a date, not {type(time).__name__}") from None
+    if time != time:  # NaT, of NumPy or pandas, is no time
+        raise ValueError("the time is NaT, which is no date")
     if not units:
         raise ValueError("a date was given, and the history has no units of time: give History(time_units=...)")
     try:
@@ -98,5 +115,9 @@ def number_of(time: Any, units: str, calendar: str) -> float:
     except ImportError:
         raise TypeError("a date takes the package cftime to become a number: pip install cftime") from None
     if type(time).__name__ == "datetime64":
-        time = time.astype("datetime64[us]").astype(datetime.datetime)
+        given, time = time, time.astype("datetime64[us]").astype(datetime.datetime)
+        if not isinstance(time, datetime.datetime):
+            raise ValueError(f"the time is {given}: dates of numpy.datetime64 are of the years 1 to 9999 here")
+    if not hasattr(time, "hour"):
+        raise TypeError(f"the time is {time}, a {type(time).__name__} without a time of day: give a datetime.datetime")
     return float(cftime.date2num(time, units, calendar))

@@ -17,6 +17,7 @@ from penstock._error import Error
 from penstock._files.file_name import file_name
 from penstock._files.open_files import with_room
 from penstock._shared import shared_context
+from penstock._text import need_characters
 from penstock._told import Evidence, evidence_of
 from penstock.formats.loading import UnreadableWarning
 from penstock.formats.reading.target import target_of
@@ -92,6 +93,7 @@ class Restart:
             raise ValueError(f"memory is {memory!r}; use one of auto, device, host")
         on_host = memory == "host" or (memory == "auto" and bool(context._place[1]))
         self._together = Alone() if comm is None else Together(comm)
+        need_characters("path=", path)
         where = self._together.rank, self._together.size
         self._raw = _core.restart(context._raw, self.name, (*where, on_host, durable, path))
 

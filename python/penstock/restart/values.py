@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock._arrays.array import Array
+from penstock._text import need_characters
 from penstock.formats.reading.target import Target
 from penstock.formats.writing import value_of
 
 
 def field_of(name: str, array: Any, box: tuple[Sequence[int], Sequence[int]] | None) -> tuple[Any, ...]:
     """(name, type, shape, start, count, memory, bytes to its first element)."""
+    _need_name("a field", name)
     target = value_of(array)
     if not isinstance(target, Target):
         raise TypeError(f"field {name!r}: this is text; give it in attrs=")
@@ -40,13 +42,21 @@ def attribute_of(name: str, value: Any) -> tuple[str, list[int], Any]:
     """(type, shape, bytes or texts)."""
     import numpy as np
 
+    _need_name("an attribute", name)
     if isinstance(value, str):
+        need_characters(f"attribute {name!r}: its text", value)
         return "", [], [value]
     numbers = np.asarray(value)
     if numbers.dtype.kind not in "biuf":
         raise TypeError(f"attribute {name!r} is {value!r}; give text, a number or an array of numbers")
     numbers = np.ascontiguousarray(numbers, numbers.dtype.newbyteorder("=")).reshape(numbers.shape)
     return numbers.dtype.name, list(numbers.shape), numbers.tobytes()
+
+
+def _need_name(of: str, name: Any) -> None:
+    if not isinstance(name, str):
+        raise TypeError(f"the name of {of} is a str, not {type(name).__name__}")
+    need_characters(f"the name of {of}", name)
 
 
 def attribute_value(told: tuple[str, list[int], Any]) -> Any:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from penstock import _core
 from penstock._files.file_name import file_name
 from penstock._shared import shared_context
+from penstock._text import need_characters
 from penstock._told import Evidence, evidence_of
 from penstock.formats.reading.target import Target, stream_handle
 from penstock.formats.writing import value_of
@@ -296,4 +297,5 @@ def cell_order(positions: Any, cells: Sequence[int], box_size: float | Sequence[
 def _path(path: str) -> str:
     if not isinstance(path, str):
         raise TypeError(f"a path is a str, not {type(path).__name__}")
+    need_characters("the path", path)
     return path

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from penstock._arrays.dtype import DType
+from penstock._text import need_characters
 
 _LARGEST_INT64 = 2**63 - 1
 
@@ -21,9 +22,8 @@ def attributes_of(attrs: Mapping[str, Any]) -> list[Attribute]:
 def _attribute(name: str, value: Any) -> Attribute:
     if not isinstance(name, str):
         raise TypeError(f"the name of an attribute is a str, not {type(name).__name__}")
-    if isinstance(value, str):
-        return name, "", [], [str(value)]
-    if isinstance(value, bytes):
+    need_characters("the name of an attribute", name)
+    if isinstance(value, (str, bytes)):
         return name, "", [], [_text(name, value)]
     import numpy as np
 
@@ -48,7 +48,8 @@ _NUMBERS = {
 
 def _text(name: str, value: str | bytes) -> str:
     if isinstance(value, str):
-        return value
+        need_characters(f"attribute {name!r}: its text", value)
+        return str(value)
     try:
         return value.decode()
     except UnicodeDecodeError:

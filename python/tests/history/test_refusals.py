@@ -6,7 +6,9 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ netCDF4 = pytest.importorskip("netCDF4")
 SHAPE = (4, 5)
 FIELD = np.zeros(SHAPE)
 LIMIT_S = 60
+HALF: Any = "\ud800"  # half a character, as JSON may give it: no UTF-8
 
 
 def opened(path: Path, steps: int = 2, **options: object) -> penstock.History:
@@ -111,6 +114,16 @@ DEFINITIONS: dict[str, tuple[Callable[[penstock.History], object], str]] = {
     "no variable": (lambda h: h.set_attrs({"a": "b"}, "Q"), "no variable 'Q' is defined"),
     "huge": (lambda h: h.define("T", ("y", "x"), shape=(2**40, 2**40)), "larger than any"),
     "objects": (lambda h: h.constant("x", np.array([None])), "Python objects"),
+    "half text": (lambda h: h.set_attrs({"a": HALF}), "attribute 'a': its text '\\ud800' holds '\\ud800', which"),
+    "half attribute": (lambda h: h.set_attrs({HALF: 1}), "the name of an attribute '\\ud800' holds"),
+    "half variable": (lambda h: h.set_attrs({"a": 1}, HALF), "variable= '\\ud800' holds"),
+    "half name": (lambda h: h.define(HALF, ("x",), shape=(5,)), "name= '\\ud800' holds"),
+    "half constant": (lambda h: h.constant(HALF, 1.0), "name= '\\ud800' holds"),
+    "half dimension": (lambda h: h.define("T", (HALF,), shape=(5,)), "the name of a dimension '\\ud800' holds"),
+    "half units": (lambda h: h.define("T", ("x",), shape=(5,), attrs={"units": HALF}), "attribute 'units': its text"),
+    "half statistic": (lambda h: h.define("T", ("x",), shape=(5,), statistic=HALF), "statistic= '\\ud800' holds"),
+    "half compression": (lambda h: h.define("T", ("x",), shape=(5,), compression=HALF), "compression= '\\ud800' holds"),
+    "no dict": (lambda h: h.set_attrs(["a"]), "attributes are a dict of names and values, not list"),
 }
 
 
@@ -130,7 +143,32 @@ def test_a_wrong_definition_is_one_line_and_changes_nothing(tmp_path: Path, case
         assert list(file.variables) == ["time", "T"]
 
 
+TIMES: dict[str, tuple[Any, str]] = {
+    "date": (date(2001, 1, 1), "the time is 2001-01-01, a date without a time of day: give a datetime.datetime"),
+    "NaT": (np.datetime64("NaT", "s"), "the time is NaT, which is no date"),
+    "NaT of no unit": (np.datetime64("NaT"), "the time is NaT, which is no date"),
+    "far": (np.datetime64(10**18, "s"), "dates of numpy.datetime64 are of the years 1 to 9999 here"),
+}
+
+
+@pytest.mark.parametrize("case", TIMES)
+def test_a_date_that_is_no_time_is_one_line_and_the_step_is_still_open(tmp_path: Path, case: str) -> None:
+    pytest.importorskip("cftime")
+    wrong, words = TIMES[case]
+    with opened(tmp_path / "x.nc", time_units="days since 2000-01-01") as history:
+        history.put("T", FIELD)
+        history.put("m", FIELD)
+        with pytest.raises((TypeError, ValueError)) as caught:
+            history.end_step(wrong)
+        assert words in str(caught.value) and "\n" not in str(caught.value)
+        history.end_step(np.datetime64("2000-01-09"))
+    with netCDF4.Dataset(tmp_path / "x.nc") as file:
+        assert list(file["time"][...]) == [0, 1, 8]
+
+
 OPTIONS = {
+    "half units": ({"time_units": HALF}, "time_units= '\\ud800' holds"),
+    "half format": ({"format": HALF}, "format= '\\ud800' holds"),
     "format": ({"format": "cdf9"}, "there is no format 'cdf9'; use one of cdf5"),
     "calendar": ({"calendar": "maya"}, "there is no calendar 'maya'"),
     "slots": ({"slots": 0}, "0 slots are asked for; use 1 to 64"),

@@ -244,6 +244,21 @@ def test_processes_that_disagree_are_refused_on_all_and_nothing_is_written(tmp_p
     assert not any(tmp_path.iterdir())
 
 
+def test_half_a_letter_is_told_in_words(tmp_path: Path) -> None:
+    restart, x = opened(tmp_path), particles()
+    for fields, attrs, words in (
+        ({"\ud800": x}, {}, "the name of a field '\\ud800' holds"),
+        ({"x": x}, {"\ud800": 1}, "the name of an attribute '\\ud800' holds"),
+        ({"x": x}, {"a": "\ud800"}, "attribute 'a': its text '\\ud800' holds"),
+    ):
+        with pytest.raises(ValueError) as caught:
+            restart.write(fields, attrs)
+        assert words in str(caught.value) and "\n" not in str(caught.value)
+    with pytest.raises(TypeError, match="the name of a field is a str, not int"):
+        restart.write({3: x})  # type: ignore[dict-item]
+    assert not any(tmp_path.iterdir())
+
+
 def test_an_attribute_that_one_process_cannot_write_is_told_on_all(tmp_path: Path) -> None:
     ends = write_by(3, tmp_path, particles(), step=lambda rank: 1j if rank == 1 else 1)
     for rank, end in enumerate(ends):

@@ -142,6 +142,14 @@ WRONG: dict[str, tuple[Callable[[penstock.Snapshot], object], type[Exception], s
     "masses": (lambda s: s.use_preset("swift", mass_table=[1] * 8), ValueError, "8 masses"),
     "number": (lambda s: s.use_preset("swift", time="a"), TypeError, "time"),  # type: ignore[arg-type]
     "stream": (lambda s: s.write({"y": FIELD}, stream="a"), TypeError, "is not a stream"),
+    "half a letter": (
+        lambda s: s.set_attrs("a", {"n": "\ud800"}),
+        ValueError,
+        "attribute 'n': its text '\\ud800' holds",
+    ),
+    "half in a list": (lambda s: s.set_attrs("a", {"n": ["a", "\ud800"]}), ValueError, "cannot be kept as UTF-8"),
+    "half an attribute": (lambda s: s.set_attrs("a", {"\ud800": 1}), ValueError, "the name of an attribute '\\ud800'"),
+    "half a path": (lambda s: s.write({"\ud800": FIELD}), ValueError, "the path '\\ud800' holds"),
 }
 
 
