@@ -47,7 +47,7 @@ typedef struct penstock_history_options {
     uint32_t compression_level; /* gzip 1 to 9, zstd 1 to 22; 0: 4 and 3 */
     int32_t no_shuffle;         /* bytes of an element stay together */
     uint32_t encode_threads;    /* that compress a step; 0: one for each CPU of this process */
-    int32_t reserved;           /* zero */
+    int32_t may_have_gaps;      /* elements of global_shape may be in no box, as those of land in an ocean */
 } penstock_history_options;
 #define PENSTOCK_HISTORY_OPTIONS_INIT \
     { sizeof(penstock_history_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
@@ -145,6 +145,10 @@ int penstock_history_split(uint64_t length, uint32_t processes, uint32_t process
  * become the greatest common divisors of those of all processes, and digest then refuses boxes that do not go together.
  * They are the history's until the next definition. count is 0 of other formats, and of one process. */
 int penstock_history_cuts(penstock_history* history, uint64_t** cuts, uint64_t* count, penstock_error* error);
+/* For several processes: a number for each variable with global_shape. Before begin they become the sums of those of
+ * all processes, which may overflow, and begin then refuses boxes with gaps between them, or that overlap. They are the
+ * history's until the next definition. count is 0 with may_have_gaps, and of one process. */
+int penstock_history_coverage(penstock_history* history, uint64_t** sums, uint64_t* count, penstock_error* error);
 /* Fields that are put from now on are made on this stream, a cudaStream_t: its work comes first. A put then does not
  * wait for the device: later work of the stream waits until the field is packed, and may change the field. Null, as at
  * first: the default stream, and a put waits. */

@@ -115,8 +115,18 @@ static inline int penstock_mpi_history_cut(penstock_history* history, MPI_Comm c
     return code != PENSTOCK_OK ? code : penstock_mpi_same(digest, comm, error);
 }
 
-/* Rank 0 makes the file, and the others open it. Refuses definitions that are not the same on all ranks, and boxes of
- * which a store cannot be made. */
+/* Not for programs. What begin needs to know whether the boxes of all ranks have each element once. */
+static inline int penstock_mpi_history_cover(penstock_history* history, MPI_Comm comm, penstock_error* error) {
+    uint64_t *sums = NULL, count = 0;
+    const int code = penstock_mpi_agreed(penstock_history_coverage(history, &sums, &count, error), comm, error);
+    if (code == PENSTOCK_OK && count != 0) {
+        MPI_Allreduce(MPI_IN_PLACE, sums, (int)count, MPI_UINT64_T, MPI_SUM, comm);
+    }
+    return code;
+}
+
+/* Rank 0 makes the file, and the others open it. Refuses definitions that are not the same on all ranks, boxes of which
+ * a store cannot be made, and boxes with gaps between them, or that overlap (may_have_gaps of the options). */
 static inline int penstock_mpi_history_begin(penstock_history* history, MPI_Comm comm, penstock_error* error) {
     penstock_error own = PENSTOCK_ERROR_INIT;
     uint64_t digest = 0;
@@ -125,6 +135,7 @@ static inline int penstock_mpi_history_begin(penstock_history* history, MPI_Comm
     int code = penstock_mpi_agreed(penstock_history_digest(history, &digest, error), comm, error);
     if (code == PENSTOCK_OK) code = penstock_mpi_same(digest, comm, error);
     if (code == PENSTOCK_OK) code = penstock_mpi_history_cut(history, comm, error);
+    if (code == PENSTOCK_OK) code = penstock_mpi_history_cover(history, comm, error);
     if (code != PENSTOCK_OK) return code;
     MPI_Comm_rank(comm, &rank);
     code = penstock_mpi_agreed(rank == 0 ? penstock_history_begin(history, error) : PENSTOCK_OK, comm, error);

@@ -17,7 +17,7 @@ module penstock_history
     real(c_double) :: start_time = 0
     integer(c_int32_t) :: slots = 0, memory = 0, durable = 0, refuse_existing = 0, process = 0, processes = 0
     type(c_ptr) :: compression = c_null_ptr
-    integer(c_int32_t) :: compression_level = 0, no_shuffle = 0, encode_threads = 0, reserved = 0
+    integer(c_int32_t) :: compression_level = 0, no_shuffle = 0, encode_threads = 0, may_have_gaps = 0
   end type
 
   type, bind(c) :: penstock_history_variable
@@ -103,6 +103,13 @@ module penstock_history
       import
       type(c_ptr), value :: history
       type(c_ptr), intent(out) :: cuts
+      integer(c_int64_t), intent(out) :: count
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    integer(c_int) function penstock_history_coverage(history, sums, count, error) bind(c)
+      import
+      type(c_ptr), value :: history
+      type(c_ptr), intent(out) :: sums
       integer(c_int64_t), intent(out) :: count
       type(penstock_error), intent(inout), optional :: error
     end function

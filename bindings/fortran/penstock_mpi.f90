@@ -5,7 +5,7 @@ module penstock_mpi
   use penstock_history
   use mpi_f08
   implicit none
-  private :: publish_common, cut_common, divisor, one_time, tell
+  private :: publish_common, cut_common, cover_common, divisor, one_time, tell
 
 contains
 
@@ -34,8 +34,8 @@ contains
     code = penstock_local_device(int(rank, c_int32_t), name, error)
   end function
 
-  ! Rank 0 makes the file, and the others open it. Refuses definitions that are not the same on all ranks, and boxes of
-  ! which a store cannot be made.
+  ! Rank 0 makes the file, and the others open it. Refuses definitions that are not the same on all ranks, boxes of
+  ! which a store cannot be made, and boxes with gaps between them, or that overlap (may_have_gaps of the options).
   integer(c_int) function penstock_mpi_history_begin(history, comm, error) result(code)
     type(c_ptr), intent(in) :: history
     type(MPI_Comm), intent(in) :: comm
@@ -46,6 +46,7 @@ contains
     code = penstock_mpi_agreed(penstock_history_digest(history, digest, error), comm, error)
     if (code == penstock_ok) code = penstock_mpi_same(digest, comm, error)
     if (code == penstock_ok) code = cut_common(history, comm, error)
+    if (code == penstock_ok) code = cover_common(history, comm, error)
     if (code /= penstock_ok) return
     call MPI_Comm_rank(comm, rank)
     code = penstock_ok
@@ -116,6 +117,20 @@ contains
     call MPI_Op_free(common)
     code = penstock_mpi_agreed(penstock_history_digest(history, digest, error), comm, error)
     if (code == penstock_ok) code = penstock_mpi_same(digest, comm, error)
+  end function
+
+  ! What begin needs to know whether the boxes of all ranks have each element once.
+  integer(c_int) function cover_common(history, comm, error) result(code)
+    type(c_ptr), intent(in) :: history
+    type(MPI_Comm), intent(in) :: comm
+    type(penstock_error), intent(inout) :: error
+    integer(c_int64_t), pointer :: sums(:)
+    integer(c_int64_t) :: count
+    type(c_ptr) :: first
+    code = penstock_mpi_agreed(penstock_history_coverage(history, first, count, error), comm, error)
+    if (code /= penstock_ok .or. count == 0) return
+    call c_f_pointer(first, sums, [count])
+    call MPI_Allreduce(MPI_IN_PLACE, sums, int(count), MPI_UINT64_T, MPI_SUM, comm) ! a sum may overflow
   end function
 
   ! An operation of MPI: the greatest common divisors.

@@ -100,6 +100,7 @@ struct HistoryOptions {
     double start_time = 0;                   // where the first interval of a statistic begins
     bool durable = false;                    // a step that readers see survives a power cut
     bool replace = true;                     // an existing file of that name may be replaced
+    bool may_have_gaps = false;              // elements of global_shape may be in no box, as those of land in an ocean
     TransferOptions transfer{};              // how the data of a step move
     HistoryCompression compression{};        // of each field of more than one element
     std::uint32_t encode_threads = 0;        // that compress a step; 0: one for each CPU of this process
@@ -153,6 +154,11 @@ class History {
     // the next definition: the greatest common divisors of those of all processes, before begin(). digest() then
     // throws Error{invalid_argument} where boxes do not go together. Empty of other formats, and of one process.
     std::span<std::uint64_t> cuts();
+    // Of several processes: a number for each variable with global_shape, by which all know that their boxes have each
+    // element once. They become the sums of those of all processes, which overflow as numbers without a sign do, before
+    // begin(): that throws Error{invalid_argument} where boxes have gaps, or overlap. Empty with may_have_gaps, and of
+    // one process.
+    std::span<std::uint64_t> coverage();
     // Fields that are put from now on are made on this stream, a cudaStream_t as a number: its work comes first. put()
     // then does not wait for the device. Later work of the stream waits until the field is packed: it may change the
     // field, and other streams and the host may when it is done. 0, as at first: the default stream, and put() waits.

@@ -11,7 +11,7 @@
 
 #include "data/decode/pipeline.hpp"
 #include "formats/create/schema.hpp"
-#include "history/parts.hpp"
+#include "history/processes/parts.hpp"
 #include "penstock/history.hpp"
 
 namespace penstock::history {

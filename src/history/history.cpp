@@ -84,6 +84,9 @@ std::uint64_t History::digest() const {
 std::span<std::uint64_t> History::cuts() {
     return of_history(*state_, [&] { return state_->cuts(); });
 }
+std::span<std::uint64_t> History::coverage() {
+    return of_history(*state_, [&] { return state_->coverage(); });
+}
 void History::publish(std::uint64_t steps) {
     of_history(*state_, [&] { state_->publish(steps); });
 }

@@ -24,10 +24,6 @@ namespace {
 
 constexpr std::uint32_t kMostSlots = 64;
 
-Error refused(const char* operation, std::string cause, std::string advice) {
-    return {ErrorCode::invalid_argument, operation, std::move(cause), std::move(advice)};
-}
-
 bool is_compressed(const formats::FileSchema& schema) {
     return std::any_of(schema.variables.begin(), schema.variables.end(),
                        [](const formats::NewVariable& one) { return !one.filters.empty(); });
@@ -74,6 +70,10 @@ std::byte* moved(const void* pointer, std::int64_t bytes) {
 
 }  // namespace
 
+Error refused(const char* operation, std::string cause, std::string advice) {
+    return {ErrorCode::invalid_argument, operation, std::move(cause), std::move(advice)};
+}
+
 HistoryState::HistoryState(const Context& context, std::string name, const HistoryOptions& options)
     : context_(context), name_(std::move(name)), options_(options), last_time_(options.start_time) {
     const char* operation = "open history";
@@ -108,6 +108,7 @@ void HistoryState::change(const char* operation, const std::function<void(Defini
     Definitions all = definitions_;
     by(all);
     all.cuts.reset();
+    all.coverage.reset();
     formats::check_schema(plan_history(all, options_, false).schema, name_);
     definitions_ = std::move(all);
 }
@@ -140,6 +141,7 @@ void HistoryState::begin() {
     const bool swap = stores_big_endian(options_.format) == (std::endian::native == std::endian::little);
     HistoryLayout layout = plan_history(definitions_, options_, swap);
     check_cuts(layout);
+    check_coverage();
     const HistoryTargetOptions wanted = target_options(layout);
     WriterPlan plan{context_, {}, {}, options_.transfer, layout.has_bounds};
     plan.transfer.caller_waits = true;  // a small step is written by the thread that waits for it
@@ -179,19 +181,6 @@ HistoryTargetOptions HistoryState::target_options(const HistoryLayout& layout) c
     HistoryTargetOptions made{name_, options_.format, options_.durable, options_.replace, options_.process == 0};
     made.blocks = layout.blocks;
     return made;
-}
-
-void HistoryState::check_cuts(const HistoryLayout& layout) const {
-    if (layout.cuts.empty() || definitions_.cuts) return;
-    throw refused("begin", "the processes have not agreed on the blocks of the store",
-                  "give the greatest common divisors of the cuts() of all; penstock_mpi.h does it");
-}
-
-std::span<std::uint64_t> HistoryState::cuts() {
-    check_open("cut");
-    if (writer_) throw refused("cut", "the history has begun", "ask before that");
-    if (!definitions_.cuts) definitions_.cuts = plan_history(definitions_, options_, false).cuts;
-    return *definitions_.cuts;
 }
 
 std::vector<HistorySlot> HistoryState::made_slots(std::uint64_t bytes) {
@@ -360,10 +349,6 @@ void HistoryState::end_step(double time) {
     ++ended_;
     last_time_ = time;
     facts_.put_seconds += seconds_since(began);
-}
-
-std::uint64_t HistoryState::digest() const {
-    return digest_of(options_.format, plan_history(definitions_, options_, false).schema);
 }
 
 void HistoryState::publish(std::uint64_t steps) {

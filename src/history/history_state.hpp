@@ -24,6 +24,9 @@ struct RunningField {
     std::uint64_t puts = 0;  // in this step
 };
 
+// Error{invalid_argument} of a call that makes no sense.
+Error refused(const char* operation, std::string cause, std::string advice);
+
 class HistoryState {
   public:
     HistoryState(const Context& context, std::string name, const HistoryOptions& options);
@@ -37,6 +40,7 @@ class HistoryState {
     void begin();
     std::uint64_t digest() const;
     std::span<std::uint64_t> cuts();
+    std::span<std::uint64_t> coverage();
     void publish(std::uint64_t steps);
     void put(const std::string& variable, const void* data, std::span<const std::int64_t> strides_bytes);
     bool wait_for_slot(Deadline deadline);
@@ -53,6 +57,7 @@ class HistoryState {
     std::vector<HistorySlot> made_slots(std::uint64_t bytes);
     HistoryTargetOptions target_options(const HistoryLayout& layout) const;
     void check_cuts(const HistoryLayout& layout) const;
+    void check_coverage() const;
     void check_process() const;
     void check_open(const char* operation) const;
     Buffer zeroed(std::uint64_t bytes) const;

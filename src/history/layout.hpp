@@ -11,7 +11,7 @@
 
 #include "formats/create/schema.hpp"
 #include "formats/create/stores/store_documents.hpp"
-#include "history/parts.hpp"
+#include "history/processes/parts.hpp"
 #include "penstock/box.hpp"
 #include "penstock/history.hpp"
 #include "penstock/pack.hpp"
@@ -62,6 +62,8 @@ struct Definitions {
     std::vector<HistoryAttribute> attributes{};
     // Of all processes; without them a layout has no parts of fields that are divided into blocks.
     std::optional<std::vector<std::uint64_t>> cuts{};
+    // Of all processes, for each variable with global_shape: 0 where their boxes have each element once.
+    std::optional<std::vector<std::uint64_t>> coverage{};
 };
 
 // `swap`: the file has the other order of bytes than this machine. Throws Error{invalid_argument} with the name of what

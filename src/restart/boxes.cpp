@@ -4,18 +4,6 @@
 #include <algorithm>
 
 namespace penstock::restart {
-namespace {
-
-// Mixes the bits of a number (splitmix64).
-std::uint64_t mixed(std::uint64_t number) noexcept {
-    number += 0x9e3779b97f4a7c15;
-    number = (number ^ number >> 30) * 0xbf58476d1ce4e5b9;
-    number = (number ^ number >> 27) * 0x94d049bb133111eb;
-    return number ^ number >> 31;
-}
-
-}  // namespace
-
 std::uint64_t elements_of(std::span<const std::uint64_t> shape) noexcept {
     std::uint64_t count = 1;
     for (const std::uint64_t length : shape) count *= length;
@@ -42,17 +30,6 @@ std::vector<RunOfField> runs_of(const FieldBox& box, std::uint64_t item_bytes) {
         while (axis > 0 && ++at[axis - 1] == box.count[axis - 1]) at[--axis] = 0;
         if (axis == 0) return runs;
     }
-}
-
-// Each number i has a weight, the difference of two mixed ones, so that the weights of a range have a sum that takes no
-// loop. An element weighs the product of its numbers.
-std::uint64_t coverage_of(const FieldBox& box) noexcept {
-    std::uint64_t weight = 1;
-    for (std::size_t axis = 0; axis < box.shape.size(); ++axis) {
-        const std::uint64_t low = box.start[axis], high = low + box.count[axis], salt = mixed(axis) << 1;
-        weight *= mixed(high ^ salt) - mixed(low ^ salt);
-    }
-    return weight;
 }
 
 }  // namespace penstock::restart

@@ -1,4 +1,4 @@
-// Boxes of a field: which bytes of the field they are, and whether boxes of several processes are all of it.
+// Boxes of a field: which bytes of the field they are.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,5 @@ struct RunOfField {
 std::uint64_t elements_of(std::span<const std::uint64_t> shape) noexcept;
 // In order, each as long as can be: one where the box is whole rows of the field. Requires: the box lies in the field.
 std::vector<RunOfField> runs_of(const FieldBox& box, std::uint64_t item_bytes);
-// A number for the elements of a box. Those of boxes that have each element of the field once add up to that of the
-// whole field; those of others do not, but by a chance of 1 in 2^60.
-std::uint64_t coverage_of(const FieldBox& box) noexcept;
 
 }  // namespace penstock::restart

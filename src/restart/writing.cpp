@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/crc32/crc32.hpp"
+#include "data/selection/coverage.hpp"
 #include "formats/create/file_sink.hpp"
 #include "formats/faults.hpp"
 #include "os/refusal.hpp"
@@ -125,7 +126,7 @@ RestartPart RestartState::move_boxes(Writing& to) const {
         const RecordedField& field = *boxes[i].field;
         const auto sums = std::span(part.sums).subspan(field.first_block, blocks_of(field.bytes));
         BlockSums(field.bytes, sums).add(context_, boxes[i].runs, boxes[i].memory);
-        part.coverage += coverage_of({fields_[i].shape, fields_[i].start, fields_[i].count}) * (2 * i + 1);
+        part.coverage += data::coverage_of(fields_[i].start, fields_[i].count) * (2 * i + 1);
         to.facts.data_bytes += boxes[i].memory.bytes;
     }
     if (!transfer) return part;
@@ -163,7 +164,7 @@ void RestartState::check_whole(const RestartLayout& layout, const RestartPart& w
     std::uint64_t coverage = 0;
     for (std::size_t i = 0; i < fields_.size(); ++i) {
         const std::vector<std::uint64_t> none(fields_[i].shape.size());
-        coverage += coverage_of({fields_[i].shape, none, fields_[i].shape}) * (2 * i + 1);
+        coverage += data::coverage_of(none, fields_[i].shape) * (2 * i + 1);
     }
     if (whole.sums.size() == layout.record.blocks && whole.coverage == coverage) return;
     throw refused(kWrite, "the boxes of all processes do not have each element of each field once",

@@ -43,6 +43,7 @@ penstock::HistoryOptions history_options(const penstock_history_options* given) 
     options.memory = penstock::c::checked_kind(wanted.memory);
     options.durable = wanted.durable != 0;
     options.replace = wanted.refuse_existing == 0;
+    options.may_have_gaps = wanted.may_have_gaps != 0;
     options.process = wanted.process;
     options.processes = wanted.processes == 0 ? 1 : wanted.processes;
     options.compression = {text_or(wanted.compression, "none"), wanted.compression_level, wanted.no_shuffle == 0};
@@ -204,6 +205,14 @@ int penstock_history_cuts(penstock_history* history, uint64_t** cuts, uint64_t* 
     return guarded("cut", error, [&] {
         const std::span<std::uint64_t> all = opened(history).cuts();
         required("the cuts", cuts) = all.data();
+        required("their count", count) = all.size();
+    });
+}
+
+int penstock_history_coverage(penstock_history* history, uint64_t** sums, uint64_t* count, penstock_error* error) {
+    return guarded("cover", error, [&] {
+        const std::span<std::uint64_t> all = opened(history).coverage();
+        required("the sums", sums) = all.data();
         required("their count", count) = all.size();
     });
 }

@@ -265,7 +265,7 @@ static void structs_of_older_programs_are_taken(void) {
     penstock_history_facts facts = PENSTOCK_HISTORY_FACTS_INIT;
     options.struct_size = 72;
     options.compression = "none of these";
-    options.reserved = 1;
+    options.may_have_gaps = 1;
     CHECK(penstock_history_open(context, named("history.nc"), &options, &history, NULL) == PENSTOCK_OK);
     variable.struct_size = 112;
     variable.compression = "none of these";

@@ -103,6 +103,8 @@ class History:
         slots: memory for so many steps that are not in the file yet; 1 to 64.
         durable: a step that readers see survives a power cut.
         replace: False refuses a name that is there.
+        may_have_gaps: with comm: elements of global_shape may be in no box, as those of land in an ocean. They are 0,
+            and missing in Zarr.
         path: see penstock.path_names().
         compression: of each field, in "netcdf4", "hdf5" and "zarr": "gzip", which all readers know, "zstd" or "lz4",
             which take a plugin in HDF5. Cores of the host compress in the background.
@@ -128,6 +130,7 @@ class History:
         slots: int = 2,
         durable: bool = False,
         replace: bool = True,
+        may_have_gaps: bool = False,
         path: str = "auto",
         compression: Literal["gzip", "zstd", "lz4", "none"] | None = None,
         compression_level: int | None = None,
@@ -154,6 +157,7 @@ class History:
             slots=slots,
             durable=durable,
             replace=replace,
+            may_have_gaps=may_have_gaps,
             path=path,
             compression=compression_of(compression, compression_level, shuffle),
             encode_threads=encode_threads,

@@ -18,6 +18,8 @@ from penstock._files.open_files import with_room
 
 Value = TypeVar("Value")
 
+_OVERFLOW = 1 << 64  # of sums of coverages
+
 # What a process may do in a meeting, and the operation of its errors.
 _ACTS = {
     "opens": "open history",
@@ -51,7 +53,8 @@ class HistoryRanks:
         self._meet("opens", opened)
 
     def begin(self, raw: _core.History) -> None:
-        """Refuses definitions that differ, and boxes of which a store cannot be made, before process 0 makes it."""
+        """Refuses definitions that differ, boxes of which a store cannot be made, and boxes with gaps between them, or
+        that overlap, before process 0 makes the file."""
         act = "begins"
         first = self._meet(act, lambda: (raw.digest(), raw.cuts()))
         self._same(act, [digest for digest, _ in first], "define different files")
@@ -63,6 +66,8 @@ class HistoryRanks:
                 return raw.digest()
 
             self._same(act, self._meet(act, divided), "define different blocks")
+        parts = self._meet(act, raw.coverage)
+        raw.set_coverage([sum(column) % _OVERFLOW for column in zip(*parts, strict=True)])
         self._meet(act, lambda: with_room(raw.begin) if self._comm.rank == 0 else None)
         self._meet(act, lambda: with_room(raw.begin) if self._comm.rank != 0 else None)
 

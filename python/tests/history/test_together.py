@@ -185,6 +185,39 @@ def test_a_rank_that_has_no_history_is_told_to_all(tmp_path: Path) -> None:
     assert "process 0" in str(told[1])
 
 
+@pytest.mark.parametrize(("form", "compression"), FORMATS)
+@pytest.mark.parametrize("start", [3, 5])
+def test_boxes_with_gaps_or_overlaps_are_refused_by_all(
+    tmp_path: Path, form: str, compression: str | None, start: int
+) -> None:
+    path = tmp_path / "run"
+
+    def rank(comm: ThreadComm) -> str:
+        history = penstock.History(path, device="host", comm=comm, format=form, compression=compression)
+        first = comm.rank * start
+        history.define("T", ["y"], shape=(4,), global_shape=(start + 4,), start=(first,))
+        history.define("U", ["y"], shape=(start if first == 0 else 4,), global_shape=(start + 4,), start=(first,))
+        with pytest.raises(penstock.Error) as raised:
+            history.begin()
+        return str(raised.value)
+
+    for said in on_ranks(2, rank):
+        assert "of 'T' leave gaps, or overlap" in said, said
+    assert not path.exists()
+
+
+def test_gaps_that_are_meant_are_allowed(tmp_path: Path) -> None:
+    def rank(comm: ThreadComm) -> None:
+        with penstock.History(tmp_path / "run.nc", device="host", comm=comm, may_have_gaps=True) as history:
+            history.define("T", ["y"], shape=(4,), global_shape=(9,), start=(5 * comm.rank,))
+            history.put("T", np.full(4, comm.rank + 1, "f4"))
+            history.end_step(1)
+
+    on_ranks(2, rank)
+    with penstock.open(tmp_path / "run.nc", device="host") as file:
+        assert np.array_equal(file["T"][0], [1, 1, 1, 1, 0, 2, 2, 2, 2])
+
+
 def test_a_box_outside_of_the_whole_is_refused(tmp_path: Path) -> None:
     with (
         penstock.History(tmp_path / "run", device="host") as history,

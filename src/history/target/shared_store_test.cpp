@@ -10,7 +10,7 @@
 #include <numeric>
 
 #include "history/history_rig.hpp"
-#include "history/parts.hpp"
+#include "history/processes/parts.hpp"
 
 namespace penstock {
 namespace {

@@ -131,6 +131,25 @@ void set_cuts(PythonHistory& self, const std::vector<std::uint64_t>& agreed) {
     });
 }
 
+// Of several processes: the numbers of this one become the sums of those of all.
+void set_coverage(PythonHistory& self, const std::vector<std::uint64_t>& sums) {
+    self.use([&](History& history) {
+        const std::span<std::uint64_t> own = history.coverage();
+        if (own.size() != sums.size()) {
+            throw Error(ErrorCode::invalid_argument, "cover", "the processes have different numbers of variables",
+                        "define the same variables on each");
+        }
+        std::copy(sums.begin(), sums.end(), own.begin());
+    });
+}
+
+std::vector<std::uint64_t> coverage_of(PythonHistory& self) {
+    return self.use([](History& history) {
+        const std::span<std::uint64_t> own = history.coverage();
+        return std::vector<std::uint64_t>(own.begin(), own.end());
+    });
+}
+
 std::vector<std::uint64_t> cuts_of(PythonHistory& self) {
     return self.use([](History& history) {
         const std::span<std::uint64_t> cuts = history.cuts();
@@ -176,6 +195,8 @@ void bind_history(nb::module_& module) {
              [](PythonHistory& self) { return self.use([](History& history) { return history.digest(); }); })
         .def("cuts", &cuts_of)
         .def("set_cuts", &set_cuts, arg("cuts"))
+        .def("coverage", &coverage_of)
+        .def("set_coverage", &set_coverage, arg("sums"))
         .def("publish",
              [](PythonHistory& self, std::uint64_t steps) {
                  self.use([&](History& history) { history.publish(steps); });

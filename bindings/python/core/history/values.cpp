@@ -66,6 +66,8 @@ HistoryOptions history_options(const nb::kwargs& keywords) {
             options.durable = option<bool>(name, value);
         else if (name == "replace")
             options.replace = option<bool>(name, value);
+        else if (name == "may_have_gaps")
+            options.may_have_gaps = option<bool>(name, value);
         else if (name == "path")
             options.transfer.path = path_kind(option<std::string>(name, value));
         else if (name == "compression")

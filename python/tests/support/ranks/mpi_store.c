@@ -1,7 +1,7 @@
-/* Ranks that write a history together: mpi_store NAME FORMAT COMPRESSION STEPS COLUMNS ENDS [full|times]. ENDS are the
- * rows at which the boxes of the ranks end, as 4,8,12. Rank 0 says after each step how many are published; STEPS 0:
- * for ever. full: the last rank cannot make its files larger from step 3 on. times: from then on it gives another time.
- * A rank that gets an error prints it.
+/* Ranks that write a history together: mpi_store NAME FORMAT COMPRESSION STEPS COLUMNS ENDS [FAULT], where ENDS are the
+ * rows at which the boxes of the ranks end, as 4,8,12. Rank 0 says after each step how many are published; STEPS 0: for
+ * ever. FAULT is of the last rank: full, it cannot make its files larger from step 3 on; times, from then on it gives
+ * another time; gap, it has one row less; gaps, which is allowed. A rank that gets an error prints it.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -96,7 +96,9 @@ int main(int count, char** arguments) {
     whole[1] = shape[1] = strtoull(arguments[5], NULL, 10);
     start[0] = rank == 0 ? 0 : ends[rank - 1];
     shape[0] = ends[rank] - start[0];
+    if (strncmp(fault, "gap", 3) == 0 && rank == ranks - 1) --shape[0];
     penstock_history_options options = penstock_mpi_history_options(MPI_COMM_WORLD);
+    options.may_have_gaps = strcmp(fault, "gaps") == 0;
     options.memory = PENSTOCK_SYSTEM;
     options.format = arguments[2];
     options.compression = arguments[3];

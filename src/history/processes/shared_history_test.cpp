@@ -1,4 +1,5 @@
 // Tests of histories of several processes, which are two histories of this one: the file is that of a history alone.
+// Tried with them: agreement, parts.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -141,6 +142,37 @@ TEST_P(SharedHistoryTest, AStepIsSeenWhenAllHaveWrittenItAndNotBefore) {
     expect_refusal("elements from 2 on, of 3", [&] { open(name_, "cdf5", 1, 2).define(other); });
     expect_refusal("process 2 of 2", [&] { open(name_, "cdf5", 2, 2); });
     expect_refusal("one process writes the file", [&] { open(name_, "cdf5", 0, 1).publish(0); });
+}
+
+TEST_P(SharedHistoryTest, BoxesWithGapsAndBoxesThatOverlapAreRefused) {
+    // Rows of process 0, and the first row and the rows of process 1, of three.
+    for (const auto& [rows, first, count] : {std::array{1, 1, 2}, std::array{1, 2, 1}, std::array{2, 1, 2}}) {
+        std::array both{open(name_, "cdf5", 0, 2), open(name_, "cdf5", 1, 2)};
+        HistoryVariable other = part_of(1, false, 1);
+        other.start[1] = static_cast<std::uint64_t>(first);
+        other.shape[1] = static_cast<std::uint64_t>(count);
+        both[0].define(part_of(0, false, static_cast<std::uint64_t>(rows)));
+        both[1].define(other);
+        const std::uint64_t sum = both[0].coverage()[0] + both[1].coverage()[0];
+        for (History& one : both) one.coverage()[0] = sum;
+        const bool divides = rows == first && first + count == 3;
+        if (divides) {
+            for (History& one : both) one.begin();
+        } else {
+            for (History& one : both) expect_refusal("of 'T' leave gaps, or overlap", [&] { one.begin(); });
+        }
+    }
+}
+
+TEST_P(SharedHistoryTest, GapsThatAreMeantAreAllowed) {
+    HistoryOptions wanted = options();
+    wanted.processes = 2;
+    wanted.may_have_gaps = true;
+    History history(context_, name_, wanted);
+    history.define(part_of(0, false, 1));
+    EXPECT_TRUE(history.coverage().empty());
+    history.begin();
+    expect_refusal("the history has begun", [&] { history.coverage(); });
 }
 
 INSTANTIATE_TEST_SUITE_P(Memory, SharedHistoryTest, testing::Values(MemoryKind::device, MemoryKind::system),

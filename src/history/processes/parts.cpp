@@ -1,5 +1,5 @@
 // See parts.hpp.
-#include "history/parts.hpp"
+#include "history/processes/parts.hpp"
 
 #include <algorithm>
 #include <numeric>
