@@ -115,9 +115,17 @@ def number_of(time: Any, units: str, calendar: str) -> float:
     except ImportError:
         raise TypeError("a date takes the package cftime to become a number: pip install cftime") from None
     if type(time).__name__ == "datetime64":
-        given, time = time, time.astype("datetime64[us]").astype(datetime.datetime)
+        given, time = time, _datetime_of(time)
         if not isinstance(time, datetime.datetime):
             raise ValueError(f"the time is {given}: dates of numpy.datetime64 are of the years 1 to 9999 here")
     if not hasattr(time, "hour"):
         raise TypeError(f"the time is {time}, a {type(time).__name__} without a time of day: give a datetime.datetime")
     return float(cftime.date2num(time, units, calendar))
+
+
+def _datetime_of(time: Any) -> Any:
+    """A datetime.datetime; a number or None of a datetime64 that is beyond those."""
+    try:
+        return time.astype("datetime64[us]").astype(datetime.datetime)
+    except OverflowError:  # older NumPys wrap around
+        return None
