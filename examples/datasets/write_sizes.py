@@ -41,7 +41,7 @@ def microseconds(context: ps.Context, folder: Path, values: np.ndarray, case: tu
         with context.open(name, write=True) as file:
             began = time.perf_counter()
             if way == "pwrite":
-                os.pwrite(descriptor, values, 0)  # noqa: TID251 - it is what is compared
+                os.pwrite(descriptor, values.data, 0)  # noqa: TID251 - it is what is compared
             elif way == "auto":
                 file.write(values)
             else:
