@@ -34,6 +34,23 @@ bool serve_piece(Descriptor& descriptor, Direction direction) {
     return !span.empty();
 }
 
+// The program's handlers run on the program's threads. Nor does one of them come while this thread says "busy": it may
+// end the thread, and wait for that.
+class NoSignals {
+public:
+    NoSignals() {
+        sigset_t all;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before_);
+    }
+    ~NoSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+    NoSignals(const NoSignals&) = delete;
+    NoSignals& operator=(const NoSignals&) = delete;
+
+private:
+    sigset_t before_;
+};
+
 }  // namespace
 
 bool Askers::suits(Descriptor& descriptor, Direction direction) {
@@ -58,12 +75,10 @@ void Askers::wake() {
 }
 
 void Askers::start() {
+    const NoSignals none_comes;
     int none = kNone;
     if (!started_.compare_exchange_strong(none, kBusy)) return;
     const int saved = errno;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);  // the program's handlers run on the program's threads
     pthread_attr_t how;
     pthread_attr_init(&how);
     pthread_attr_setstacksize(&how, kStackBytes);
@@ -72,12 +87,12 @@ void Askers::start() {
         if (pthread_create(&ids_[made], &how, run, this) == 0) ++made;
     }
     pthread_attr_destroy(&how);
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
     started_.store(made == 0 ? kRefused : made);
     errno = saved;
 }
 
 void Askers::end(bool for_good) {
+    const NoSignals none_comes;
     const int saved = errno;
     int made = started_.load();
     while (made == kBusy || (made >= kNone && !started_.compare_exchange_weak(made, kBusy))) {
@@ -101,7 +116,14 @@ void* Askers::run(void* askers) {
         if (self.ends_.load()) return nullptr;
         bool any = false;
         self.table_.each([&](Descriptor& one) { any = serve(one) || any; });
-        if (!any) kernel::wait(reinterpret_cast<const std::uint32_t*>(&self.news_), seen);
+        if (any) continue;
+        kernel::wait(reinterpret_cast<const std::uint32_t*>(&self.news_), seen);
+        // A cancelled main thread ends without a call that stands in for libc's. The process is to end with the last
+        // thread of the program: none may live on here, or be started.
+        if (self.news_.load() == seen && kernel::main_thread_is_gone()) {
+            self.started_.store(kOver);
+            return nullptr;
+        }
     }
 }
 

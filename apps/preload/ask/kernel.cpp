@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 namespace preload::kernel {
 namespace {
@@ -191,7 +192,19 @@ bool write_file(const char* name, const char* text, std::uint64_t bytes) {
 
 void wait(const std::uint32_t* word, std::uint32_t seen) {
     const SavedErrno saved;
-    ::syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0);
+    const timespec most{1, 0};
+    ::syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, &most, nullptr, 0);
+}
+
+bool main_thread_is_gone() {
+    const SavedErrno saved;
+    const int fd = static_cast<int>(::syscall(SYS_openat, AT_FDCWD, "/proc/self/stat", O_RDONLY | O_CLOEXEC));
+    if (fd < 0) return false;
+    char text[256] = {};
+    const long got = ::syscall(SYS_read, fd, text, sizeof text - 1);
+    ::syscall(SYS_close, fd);
+    const char* const behind_name = got > 0 ? std::strrchr(text, ')') : nullptr;
+    return behind_name != nullptr && behind_name[1] == ' ' && behind_name[2] == 'Z';
 }
 
 void wake(const std::uint32_t* word, int waiters) {

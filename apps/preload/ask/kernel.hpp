@@ -45,11 +45,12 @@ void read_ahead(int fd, Span span);
 int flush(int fd);  // fsync: 0, or the error's number
 int process();
 void rest();  // some 50 us
+bool main_thread_is_gone();  // it has ended, and the process lives on by its other threads
 
 // A file that is made new and gets its text: for the report.
 bool write_file(const char* name, const char* text, std::uint64_t bytes);
 
-void wait(const std::uint32_t* word, std::uint32_t seen);
+void wait(const std::uint32_t* word, std::uint32_t seen);  // for a second at most
 void wake(const std::uint32_t* word, int waiters = 1);
 
 }  // namespace preload::kernel

@@ -34,9 +34,12 @@ ENDS = (
     + r"""
 static const char* name;
 static pthread_barrier_t both;
+static pthread_t main_thread;
+static int cancels;
 static void* work(void* first) {
     if (first != NULL) write_much(name);  /* the library has threads when the main one ends */
     pthread_barrier_wait(&both);
+    if (cancels) pthread_cancel(main_thread);
     write_much(name);
     puts("done");
     return NULL;
@@ -44,10 +47,13 @@ static void* work(void* first) {
 int main(int count, char** words) {
     pthread_t thread;
     name = words[1];
+    main_thread = pthread_self();
+    cancels = strchr(words[2], 'c') != NULL;
     pthread_barrier_init(&both, NULL, 2);
     pthread_create(&thread, NULL, work, strchr(words[2], 'f'));
     pthread_detach(thread);
     pthread_barrier_wait(&both);
+    while (cancels) pause();
     if (strchr(words[2], 't') != NULL) thrd_exit(0);
     pthread_exit(count == 0 ? words : NULL);
 }
@@ -55,10 +61,10 @@ int main(int count, char** words) {
 )
 
 
-@pytest.mark.parametrize("way", ["first", "later", "thrd", "first thrd"])
+@pytest.mark.parametrize("way", ["first", "later", "thrd", "first thrd", "first cancel"])
 def test_a_process_ends_with_the_last_thread_of_its_program(tmp_path: Path, way: str) -> None:
     program = rig.compiled(".c", ENDS)
-    short = {"later": "l", "first": "f", "thrd": "t", "first thrd": "ft"}[way]
+    short = {"later": "l", "first": "f", "thrd": "t", "first thrd": "ft", "first cancel": "fc"}[way]
     for _ in range(3):
         done = rig.under(program, tmp_path / "file", short, options=("--least", "1MiB"))
         assert (done.code, done.out) == (0, "done\n")
