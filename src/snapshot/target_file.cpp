@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "os/new_file/writer_locks.hpp"
 #include "os/refusal.hpp"
 #include "os/system.hpp"
 
@@ -21,6 +22,7 @@ void reserve(const os::NewFile& made, const SnapshotFileOptions& options) {
 }
 
 std::unique_ptr<os::NewFile> made_shared(const SnapshotFileOptions& options) {
+    os::need_no_writer(options.name);
     if (!options.is_shared) return nullptr;
     auto made =
         std::make_unique<os::NewFile>(os::real_system(), options.name, os::NewFileOptions{.replace = options.replace});

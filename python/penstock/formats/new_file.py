@@ -73,7 +73,7 @@ class WriterLock:
         return os.fstat(self._descriptor)
 
     def is_of_history(self) -> bool:
-        """Whether a history holds the byte that it locks (src/history/target/history_file.cpp): with readers it shares
+        """Whether a history holds the byte that it locks (src/os/new_file/writer_locks.hpp): with readers it shares
         the flock. False where the file system does not say."""
         asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, _HISTORY_BYTE, 1, 0)
         try:

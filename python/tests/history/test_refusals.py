@@ -333,6 +333,8 @@ def test_others_read_the_file_and_do_not_change_it(tmp_path: Path, form: str) ->
             penstock.save(name, {"T": values}, format="netcdf4")
         with pytest.raises(penstock.Error, match="a history, of this program or another one, writes it"):
             penstock.save(name, values, format="npy")
+        with pytest.raises(penstock.Error, match="a history, of this program or another one, writes it"):
+            penstock.Snapshot(name, {"x": values}, device="host").write()
         if form != "cdf5":
             with pytest.raises(OSError, match="lock"):
                 h5py.File(name, "r+")

@@ -9,8 +9,11 @@
 
 namespace penstock::history {
 
+// With may_have_gaps, which decides whether coverage() is asked for.
 std::uint64_t HistoryState::digest() const {
-    return digest_of(options_.format, plan_history(definitions_, options_, false).schema);
+    constexpr std::uint64_t kWithGaps = 0x9e3779b97f4a7c15;
+    const std::uint64_t of_file = digest_of(options_.format, plan_history(definitions_, options_, false).schema);
+    return options_.may_have_gaps ? of_file ^ kWithGaps : of_file;
 }
 
 void HistoryState::check_cuts(const HistoryLayout& layout) const {

@@ -10,12 +10,10 @@
 #include <utility>
 
 #include "history/target/spare_descriptors.hpp"
+#include "os/new_file/writer_locks.hpp"
 
 namespace penstock::history {
 namespace {
-
-// Far behind all data: the HDF5 library locks whole files, and its readers may look at a file that grows.
-constexpr off_t kHistoryLockAt = (off_t{1} << 62) + 1024;
 
 // Whether the name is still that of the open file.
 bool is_named(const std::string& name, const os::UniqueFd& file) {
@@ -30,7 +28,7 @@ void unlock(const os::UniqueFd& file) {
     struct flock lock {};
     lock.l_type = F_UNLCK;
     lock.l_whence = SEEK_SET;
-    lock.l_start = kHistoryLockAt;
+    lock.l_start = os::kHistoryLockAt;
     lock.l_len = 1;
     if (!file) return;
     ::fcntl(file.get(), F_OFD_SETLK, &lock);
@@ -52,7 +50,7 @@ LockedFile locked(const std::string& name) {
     struct flock lock {};
     lock.l_type = F_WRLCK;
     lock.l_whence = SEEK_SET;
-    lock.l_start = kHistoryLockAt;
+    lock.l_start = os::kHistoryLockAt;
     lock.l_len = 1;
     if (::fcntl(found.file.get(), F_OFD_SETLK, &lock) == 0) {
         if (!is_named(name, found.file)) refuse_second_writer(name);  // it replaced the file since
@@ -127,7 +125,7 @@ void HistoryFile::publish(std::uint64_t steps) {
 void HistoryFile::need_a_name() const {
     struct stat found {};
     if (!lock_ || ::fstat(lock_.get(), &found) != 0 || found.st_nlink != 0) return;
-    refuse_target(file_->name(), "the file was removed, or another one took its name",
+    refuse_target(file_->name(), "the file was removed, or another one replaced it",
                   "its steps are lost; begin another history");
 }
 
