@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +22,9 @@ from penstock._told import Evidence
 from penstock.formats.attributes import Attributes, Write, may_be_name, need_utf8
 from penstock.formats.faults import incomplete, refused, unknown
 from penstock.formats.model import ChunkTable, DatasetInfo, Extent, NewDataset, Places, Writer
+from penstock.formats.packing import rewriting
 from penstock.formats.packing.one_chunk import ChunkSums, ChunkWrites, Done, UnderWay
-from penstock.formats.packing.rewriting import is_partial, rewritten
+from penstock.formats.packing.rewriting import WriteOptions, Writing
 from penstock.formats.packing.texts import Texts, is_written, write_all
 from penstock.formats.pending import Pending
 from penstock.formats.reading import objects, rows, small
@@ -55,7 +56,7 @@ class FileState:
         self._editors = Editors(context._raw, self._tally, self._source)
         # The record must not hold this: in a circle, neither goes before the collector comes.
         self._record = Record(partial(outcome_of_tally, self._tally))
-        self._rewriting = threading.Lock()  # held while parts of compressed chunks are changed
+        self._rewriting = threading.RLock()  # see packing.rewriting
         self._made_mover: Mover | None = None
         self._made_chunks: ChunkWrites | None = None
         self._pending: set[Pending | UnderWay] = set()  # under way; held, so that dropping one does not cancel it
@@ -169,17 +170,18 @@ class FileState:
     ) -> Pending[Any]:
         handle, options = stream_handle(stream), dict(options)
         decode = check_choice(options.pop("decode", self._decode))
-        if self.writable:
-            self._settle(cancel=False)  # what is being written is read back whole
-        with self._source.data() as source:
-            job, results = read_job(self._mover, source, objects.others(requests), handle, decode)
-            if len(results) < len(requests):
-                is_strict = bool(options.get("strict") or self.context._strict)
-                job.plan.notes += objects.notes_of(requests, self._mover, is_strict)
-                results = objects.merged(source, requests, results)
-        if job.plan.gaps and (options.get("strict") or self.context._strict):
-            raise incomplete(self.name, job.plan.gaps[0])
-        return self._start(job, options, lambda _: take(results), background)
+        with self._rewriting if self.writable else nullcontext():
+            if self.writable:
+                self._settle(cancel=False)  # what is being written is read back whole
+            with self._source.data() as source:
+                job, results = read_job(self._mover, source, objects.others(requests), handle, decode)
+                if len(results) < len(requests):
+                    is_strict = bool(options.get("strict") or self.context._strict)
+                    job.plan.notes += objects.notes_of(requests, self._mover, is_strict)
+                    results = objects.merged(source, requests, results)
+            if job.plan.gaps and (options.get("strict") or self.context._strict):
+                raise incomplete(self.name, job.plan.gaps[0])
+            return self._start(job, options, lambda _: take(results), background)
 
     def small_reader(self, info: DatasetInfo, first: bool) -> _core.SmallReader | None:
         """Of one dataset; None where all its reads are to be transfers. `first`: where its first one is."""
@@ -305,16 +307,11 @@ class FileState:
     def start_write(
         self, requests: Sequence[Request], stream: Any, options: Mapping[str, Any], *, background: bool = True
     ) -> Pending[Any]:
-        with self._source.writer(changes=False) as writer:
-            if not any(is_partial(writer, one) for one in requests):
-                return self._start_write(requests, stream, options, background=background)
         checked = partial(checked_value, self._mover, stream=stream_handle(stream))
+        settle = partial(self._settle, cancel=False)
+        calls = Writing(self._source.writer, lambda: self._mover, settle, checked, self.start_read, self._start_write)
         with self._rewriting:
-            self._settle(cancel=False)
-            whole = rewritten(self._mover, writer, requests, (checked, self.start_read))
-            pending = self._start_write(whole, stream, options, background=False)
-            pending.wait()  # the next one reads what this one wrote
-        return pending
+            return rewriting.start(calls, requests, WriteOptions(stream, options, background))
 
     def _start_write(
         self, requests: Sequence[Request], stream: Any, options: Mapping[str, Any], *, background: bool
@@ -337,7 +334,8 @@ class FileState:
         if asked is None:
             return None
         under_way = UnderWay()
-        self._pending.add(under_way)
+        with self._rewriting:
+            self._pending.add(under_way)
         try:
             return self._chunks.write(asked, under_way)
         except BaseException as error:
@@ -364,13 +362,15 @@ class FileState:
 
     def append(self, name: str, value: Any, stream: Any, options: Mapping[str, Any]) -> Outcome:
         target = value_of(value, stream_handle(stream))
-        with self._source.writer() as writer:
-            info = writer.info(name)
-            check_kind(self._mover, info, target)  # before anything grows
-            selection = appended(info, target)
-            writer.extend(info.name, (info.shape[0] + selection.counts[0], *info.shape[1:]))
-            wanted = Request(writer.info(info.name), selection, target)
-        return self.start_write([wanted], stream, options, background=False).result()
+        with self._rewriting:
+            with self._source.writer() as writer:
+                info = writer.info(name)
+                check_kind(self._mover, info, target)  # before anything grows
+                selection = appended(info, target)
+                writer.extend(info.name, (info.shape[0] + selection.counts[0], *info.shape[1:]))
+                wanted = Request(writer.info(info.name), selection, target)
+            pending = self.start_write([wanted], stream, options, background=False)
+        return pending.result()
 
     # -- the end
 

@@ -34,12 +34,16 @@ def made(path: Path, layout: str, dtype: str = "f4") -> np.ndarray:
 
 @st.composite
 def part(draw: st.DrawFn, rows: int) -> Any:
-    kind = draw(st.sampled_from(["row", "box", "box", "list", "backwards"]))
+    kind = draw(st.sampled_from(["row", "box", "box", "list", "backwards", "mask"]))
     first = draw(st.integers(0, rows - 1))
     if kind == "row":
         return first
     if kind == "list":
         return draw(st.lists(st.integers(0, rows - 1), min_size=1, max_size=6, unique=True))
+    if kind == "mask":
+        mask = np.zeros((rows, COLUMNS), bool)
+        mask[numbers(first, (9,)).astype(int) % rows, numbers(rows, (9,)).astype(int) % COLUMNS] = True
+        return mask
     left = draw(st.integers(0, COLUMNS - 1))
     columns = slice(left, draw(st.integers(left + 1, COLUMNS)), draw(st.sampled_from([1, 2])))
     last = draw(st.integers(first + 1, rows))
@@ -107,6 +111,114 @@ def test_threads_that_change_one_chunk_lose_nothing(tmp_path: Path) -> None:
             thread.join()
     found = zarr.open(tmp_path / "x.zarr")["a"][:48]
     assert np.array_equal(found, np.repeat(np.arange(48, dtype="f4")[:, None], COLUMNS, 1))
+
+
+def in_threads(*works: Any) -> None:
+    failed: list[BaseException] = []
+
+    def run(work: Any) -> None:
+        try:
+            work()
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=run, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed, failed
+
+
+def test_threads_that_append_and_write_lose_nothing(tmp_path: Path) -> None:
+    for number in range(10):
+        path = tmp_path / f"{number}.zarr"
+        made(path, "rows")
+        with ps.open(path, write=True, device="host") as file:
+            dataset = file["a"]
+
+            def append(value: int, dataset: Any = dataset) -> None:
+                for _ in range(5):
+                    dataset.append(np.full((3, COLUMNS), value, "f4"))
+
+            def write(dataset: Any = dataset) -> None:
+                for row in range(40, 50):
+                    dataset[row] = np.full(COLUMNS, row, "f4")
+
+            in_threads(lambda: append(-1), lambda: append(-2), write)  # noqa: B023 - they end in this round
+        found = zarr.open(path)["a"][...]
+        assert found.shape[0] == ROWS + 30
+        assert (found[ROWS:, 0] == -1).sum() == (found[ROWS:, 0] == -2).sum() == 15
+        assert np.array_equal(found[40:50, 0], np.arange(40, 50))
+
+
+def test_a_write_that_began_before_an_append_leaves_its_rows(tmp_path: Path) -> None:
+    from penstock._arrays.selection import select
+    from penstock.formats.reading.request import Request
+
+    made(tmp_path / "x.zarr", "rows")
+    with ps.open(tmp_path / "x.zarr", write=True, device="host") as file:
+        before = file["a"].info
+        file["a"].append(np.full((3, COLUMNS), 7, "f4"))
+        late = Request(before, select(before.shape, 49), np.full(COLUMNS, 5, "f4"))
+        file["a"]._file.start_write([late], None, {}, background=False).result()
+    found = zarr.open(tmp_path / "x.zarr")["a"][48:]
+    assert (found[1] == 5).all() and (found[2:] == 7).all()
+
+
+@pytest.mark.parametrize("background", [False, True])
+def test_a_part_and_the_whole_come_one_after_the_other(tmp_path: Path, background: bool) -> None:
+    shape = (8, 20_000)
+    for number in range(6):
+        path = tmp_path / f"{number}.zarr"
+        with ps.create(path, device="host") as file:
+            file.create_dataset("a", shape, "f4", chunk_shape=shape, compression="zstd")[...] = np.zeros(shape, "f4")
+        with ps.open(path, write=True, device="host") as file:
+            dataset = file["a"]
+
+            def whole(dataset: Any = dataset) -> None:
+                values = np.full(shape, 2, "f4")
+                if background:
+                    dataset.start_write(values).result()
+                else:
+                    dataset[...] = values
+
+            def part(dataset: Any = dataset) -> None:
+                dataset[0] = np.ones(shape[1], "f4")
+
+            def read(dataset: Any = dataset) -> None:
+                for _ in range(5):
+                    assert dataset[5].to_numpy()[0] in (0, 2)
+
+            in_threads(whole, part, read)
+        found = zarr.open(path)["a"][...]
+        assert (found[1:] == 2).all() and len(np.unique(found[0])) == 1 and found[0, 0] in (1, 2)
+
+
+def test_rows_far_apart_leave_the_chunks_between_them_alone(tmp_path: Path) -> None:
+    group = zarr.open_group(tmp_path / "x.zarr", mode="w")
+    group.create_array("a", shape=(4000, 8), chunks=(8, 8), dtype="f4", fill_value=0)
+    with ps.open(tmp_path / "x.zarr", write=True, device="host") as file:
+        file["a"][[3999, 0]] = np.ones((2, 8), "f4")
+        file["a"][800:1600:400] = np.ones((2, 8), "f4")
+        mask = np.zeros((4000, 8), bool)
+        mask[[2000, 3000], [1, 7]] = True
+        file["a"][mask] = np.array([5, 6], "f4")
+        assert file.evidence()["formats"]["host_decoded_bytes"] == 0, "nothing was stored"
+    found = zarr.open(tmp_path / "x.zarr")["a"][...]
+    assert found.sum() == 4 * 8 + 11 and found[2000, 1] == 5 and found[3000, 7] == 6
+    files = {one.parent.name for one in (tmp_path / "x.zarr/a/c").rglob("*") if one.is_file()}
+    assert files == {"0", "100", "150", "250", "375", "499"}
+
+
+def test_whole_chunks_among_parts_are_not_read(tmp_path: Path) -> None:
+    made(tmp_path / "x.zarr", "rows")
+    with ps.open(tmp_path / "x.zarr", write=True, device="host") as file:
+        file["a"][4:44] = numbers(1, (40, COLUMNS))
+        assert file.evidence()["formats"]["host_decoded_bytes"] == 2 * 8 * COLUMNS * 4, "the first chunk and the last"
+    held = numbers(0, (ROWS, COLUMNS))
+    held[4:44] = numbers(1, (40, COLUMNS))
+    assert np.array_equal(zarr.open(tmp_path / "x.zarr")["a"][...], held)
 
 
 def test_readers_see_the_old_elements_until_it_is_published(tmp_path: Path) -> None:

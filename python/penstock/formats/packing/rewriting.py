@@ -1,31 +1,101 @@
 """Parts of compressed chunks: the chunks that they lie in are read, changed in memory, and written whole.
 
-Such writes go one after the other, and each waits for all that is under way in its file: two of one chunk that were
-read at once would lose the elements of one. What must stay true: elements that were not named stay as they are.
+A file has one lock for that. It is held while a write or a read of the file begins, and as long as a part is written,
+which waits for all that is under way: who reads a chunk, or writes all of it, does so before or after. What must stay
+true: elements that were not named stay as they are; chunks of which no element is named are neither read nor written.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from typing import Any
+import itertools
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from penstock import _core
-from penstock._arrays.array import Array
 from penstock._arrays.selection import Picks, Selection
 from penstock.formats.faults import refused
 from penstock.formats.model import Shape, Writer
 from penstock.formats.packing.compression import is_whole
+from penstock.formats.pending import Pending
+from penstock.formats.reading import picked
 from penstock.formats.reading.mover import Mover
 from penstock.formats.reading.request import Request
 from penstock.formats.reading.target import Target
 
-_MOST_BYTES = 1 << 30  # that are read to change a part of them
+_MOST_BYTES = 4 << 30  # of chunks that are read to change parts of them
 
 
-def is_partial(writer: Writer, one: Request) -> bool:
+class Writing(NamedTuple):
+    """What writing in a file takes. `settle` waits for all that is under way."""
+
+    writer: Callable[..., AbstractContextManager[Writer]]
+    mover: Callable[[], Mover]
+    settle: Callable[[], None]
+    checked: Callable[[Request], Target]
+    read: Callable[..., Pending[Any]]
+    write: Callable[..., Pending[Any]]
+
+
+class WriteOptions(NamedTuple):
+    """As the caller of a write said it."""
+
+    stream: Any
+    options: Mapping[str, Any]
+    background: bool
+
+
+class Piece(NamedTuple):
+    """Chunks that lie together, and the elements of the selection in them."""
+
+    chunks: Selection
+    within: tuple[Any, ...]  # NumPy's index of the elements in the chunks, and
+    of_value: tuple[Any, ...]  # in the value
+    is_covered: bool  # the elements are all of the chunks
+
+
+class _Run(NamedTuple):
+    """The same along one dimension."""
+
+    low: int
+    high: int
+    within: np.ndarray
+    of_value: np.ndarray
+    is_covered: bool
+
+
+def start(calls: Writing, requests: Sequence[Request], how: WriteOptions) -> Pending[Any]:
+    """Starts a write. One of parts is done when this returns. Requires: the lock of the file is held."""
+    with calls.writer(changes=False) as writer:
+        requests = [_now(writer, one) for one in requests]
+        parts = [one for one in requests if _is_partial(writer, one)]
+        if not parts:
+            return calls.write(requests, how.stream, how.options, background=how.background)
+        units = [writer.packing_unit(one.info.name) for one in parts]
+        name = writer.name
+    began = time.monotonic()
+    values = [calls.checked(one) for one in parts]
+    calls.settle()
+    whole = [one for one in requests if not any(one is part for part in parts)]
+    for one, unit, value in zip(parts, units, values, strict=True):
+        assert unit is not None
+        whole += _whole(calls, name, (one, unit, value), _left(how.options, began, only=True))
+    pending = calls.write(whole, how.stream, _left(how.options, began), background=False)
+    pending.wait()  # so that the next one reads what this one wrote
+    return pending
+
+
+def _now(writer: Writer, one: Request) -> Request:
+    """With the dataset as it is now: others may have appended to it since the caller looked."""
+    if writer.packing_unit(one.info.name) is None:
+        return one
+    return one._replace(info=writer.info(one.info.name))
+
+
+def _is_partial(writer: Writer, one: Request) -> bool:
     """Whether it names parts of chunks, or shards, that must be written whole."""
     unit = writer.packing_unit(one.info.name) if one.bytes and one.info.order == "C" else None
     if unit is None:
@@ -35,41 +105,104 @@ def is_partial(writer: Writer, one: Request) -> bool:
     return apart or not is_whole(box.start, box.stop, unit, one.info.shape)
 
 
-def whole_of(writer: Writer, one: Request) -> Selection:
-    """The chunks, or shards, in which the elements lie. Raises Error where those are too many bytes."""
-    info, box, unit = one.info, one.selection.box, writer.packing_unit(one.info.name)
-    assert unit is not None
-    start = tuple(low // size * size for low, size in zip(box.start, unit, strict=True))
-    stop = tuple(min(-(-high // size) * size, end) for high, size, end in zip(box.stop, unit, info.shape, strict=True))
-    counts = tuple(high - low for low, high in zip(start, stop, strict=True))
-    bytes = math.prod(counts) * info.dtype.itemsize
+def _left(options: Mapping[str, Any], began: float, *, only: bool = False) -> dict[str, Any]:
+    """The options with the time that is left of timeout_s; `only`: nothing but that."""
+    limit = options.get("timeout_s")
+    left = {} if limit is None else {"timeout_s": max(limit - (time.monotonic() - began), 1e-3)}
+    return left if only else {**options, **left}
+
+
+def _whole(
+    calls: Writing, name: str, part: tuple[Request, Shape, Target], options: Mapping[str, Any]
+) -> Iterator[Request]:
+    """Requests of whole chunks, with the value in them."""
+    one, unit, target = part
+    if picked.is_repeated(one.selection):
+        cause = "an index of the list is there twice, and no order is promised in which rows are written"
+        raise ValueError(f"dataset {one.info.name!r}: {cause}: name each once")
+    pieces = list(pieces_of(one.selection, unit, one.info.shape))
+    to_read = [piece for piece in pieces if not piece.is_covered]
+    bytes = sum(piece.chunks.size for piece in to_read) * one.info.dtype.itemsize
     if bytes > _MOST_BYTES:
-        cause = f"its chunks of {unit} are compressed, and those that the selection has parts of take {bytes} bytes"
-        raise refused(writer.name, cause, "write whole chunks at a time", info.name)
-    return Selection(start, counts, (1,) * len(counts), (False,) * len(counts))
+        cause = f"chunks of {unit} are compressed, and those that the selection has parts of take {bytes} bytes"
+        raise refused(name, cause, "write fewer of them at a time, or whole chunks", one.info.name)
+    value = _on_host(calls.mover(), target).reshape(one.selection.counts)
+    held: list[Any] = []
+    if to_read:
+        requests = [Request(one.info, piece.chunks) for piece in to_read]
+        held = calls.read(requests, None, options, background=False).result()
+    left = iter(held)
+    for piece in pieces:
+        if piece.is_covered:
+            array = value[piece.of_value]
+        else:
+            array = np.array(next(left).to_numpy())
+            array[piece.within] = value[piece.of_value]
+        yield Request(one.info, piece.chunks, array)
 
 
-def changed(mover: Mover, one: Request, value: Target, held: tuple[Selection, Array]) -> Request:
-    """A request of the whole chunks: what they `held`, with the value in it."""
-    whole, current = held
-    array = np.array(current.to_numpy())
-    array[index_in(one.selection, whole.first)] = _on_host(mover, value).reshape(one.selection.counts)
-    return Request(one.info, whole, array)
-
-
-def index_in(selection: Selection, first: Shape) -> tuple[slice | np.ndarray, ...]:
-    """NumPy's index of the selected elements in an array that begins at `first`. It drops no dimension."""
-    picks: Picks | None = selection.picks
+def pieces_of(selection: Selection, unit: Shape, shape: Shape) -> Iterator[Piece]:
+    """`unit`: of chunks, or shards, in a dataset of that shape."""
+    picks = selection.picks
     if picks is not None and picks.single:
-        return tuple((picks.numbers - np.array(first)).T)
-    index: list[slice | np.ndarray] = []
+        yield from _singles(picks, unit, shape)
+        return
+    runs = []
     for axis, (low, count, step) in enumerate(zip(selection.first, selection.counts, selection.steps, strict=True)):
-        if picks is not None and axis == picks.axis:
-            index.append(picks.numbers - first[axis])
-            continue
-        begin, end = low - first[axis], low - first[axis] + count * step
-        index.append(slice(begin, end if end >= 0 else None, step))
-    return tuple(index)
+        is_list = picks is not None and axis == picks.axis
+        numbers = picks.numbers if picks is not None and is_list else low + step * np.arange(count, dtype=np.int64)
+        runs.append(_runs(numbers, unit[axis], shape[axis]))
+    for sides in itertools.product(*runs):
+        chunks = _box(tuple(one.low for one in sides), tuple(one.high for one in sides))
+        is_covered = all(one.is_covered for one in sides)
+        yield Piece(chunks, _index([one.within for one in sides]), _index([one.of_value for one in sides]), is_covered)
+
+
+def _runs(numbers: np.ndarray, size: int, extent: int) -> list[_Run]:
+    """`numbers`: of the elements along a dimension, which are not the same."""
+    units = numbers // size
+    order = np.argsort(units, kind="stable")
+    touched, counts = np.unique(units, return_counts=True)
+    covered = counts == np.minimum(size, extent - touched * size)
+    breaks = np.flatnonzero((np.diff(touched) != 1) | (covered[1:] != covered[:-1])) + 1
+    ends = np.cumsum(counts)
+    runs = []
+    for group in np.split(np.arange(len(touched)), breaks):
+        first, last = int(group[0]), int(group[-1])
+        at = order[ends[first] - counts[first] : ends[last]]
+        low, high = int(touched[first]) * size, min((int(touched[last]) + 1) * size, extent)
+        runs.append(_Run(low, high, numbers[at] - low, at, bool(covered[first])))
+    return runs
+
+
+def _singles(picks: Picks, unit: Shape, shape: Shape) -> Iterator[Piece]:
+    """Of elements that are named one by one."""
+    sizes = np.array(unit, np.int64)
+    touched, place = np.unique(picks.numbers // sizes, axis=0, return_inverse=True)
+    order = np.argsort(place.reshape(-1), kind="stable")
+    ends = np.cumsum(np.bincount(place.reshape(-1), minlength=len(touched)))
+    for number, one in enumerate(touched):
+        at = order[ends[number - 1] if number else 0 : ends[number]]
+        low = one * sizes
+        high = np.minimum(low + sizes, np.array(shape, np.int64))
+        within = tuple((picks.numbers[at] - low).T)
+        of_value = (*(0 for _ in unit[1:]), at)
+        yield Piece(_box(tuple(low.tolist()), tuple(high.tolist())), within, of_value, False)
+
+
+def _box(low: Shape, high: Shape) -> Selection:
+    counts = tuple(stop - start for start, stop in zip(low, high, strict=True))
+    return Selection(low, counts, (1,) * len(low), (False,) * len(low))
+
+
+def _index(sides: Sequence[np.ndarray]) -> tuple[Any, ...]:
+    """Slices, which take no copy, where the numbers of each dimension follow each other."""
+    slices = []
+    for one in sides:
+        if len(one) > 1 and not (np.diff(one) == 1).all():
+            return np.ix_(*sides)
+        slices.append(slice(int(one[0]), int(one[0]) + len(one)))
+    return tuple(slices)
 
 
 def _on_host(mover: Mover, value: Target) -> np.ndarray:
@@ -84,19 +217,3 @@ def _on_host(mover: Mover, value: Target) -> np.ndarray:
     array = np.empty(value.shape, dtype)
     mover.raw.copy_to_host(array, value.memory.slice(value.base, array.nbytes))
     return array
-
-
-def rewritten(
-    mover: Mover, writer: Writer, requests: Sequence[Request], calls: tuple[Callable[..., Target], Callable[..., Any]]
-) -> list[Request]:
-    """Those that can be written. `calls`: what checks the value of a request, and what starts reads."""
-    check, read = calls
-    made = []
-    for one in requests:
-        if not is_partial(writer, one):
-            made.append(one)
-            continue
-        value, whole = check(one), whole_of(writer, one)
-        (held,) = read([Request(one.info, whole)], None, {}, background=False).result()
-        made.append(changed(mover, one, value, (whole, held)))
-    return made
