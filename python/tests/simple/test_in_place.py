@@ -130,6 +130,22 @@ def test_a_file_that_took_the_name_is_not_written(tmp_path: Path) -> None:
     assert name.read_bytes() == whole
 
 
+def test_a_file_that_was_cut_short_is_not_made_longer(tmp_path: Path) -> None:
+    name = tmp_path / "x.npy"
+    FILES["c.npy"](name)
+    file = penstock.open(name, write=True, device="host")
+    for _ in range(3):
+        file["data"][ROWS - 1] = NUMBERS[1]
+    with name.open("r+b") as other:
+        other.truncate(1000)
+    for _ in range(2):
+        with pytest.raises(penstock.Error, match="was cut short while it was open"):
+            file["data"][ROWS - 1] = NUMBERS[2]
+    with pytest.raises(penstock.Error, match="was cut short"):
+        file.close()
+    assert name.stat().st_size == 1000
+
+
 @pytest.mark.parametrize("durable", [True, False])
 def test_a_disk_that_fails_is_told_at_the_end(tmp_path: Path, durable: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     from penstock.formats.simple import in_place

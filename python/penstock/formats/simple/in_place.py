@@ -36,6 +36,7 @@ class InPlaceWriter(Writer):
             self._lock.release()
             raise
         self.format = self._file.format
+        self._bytes = self._lock.status().st_size
 
     def names(self) -> Sequence[str]:
         return self._file.names()
@@ -47,7 +48,8 @@ class InPlaceWriter(Writer):
         return self._file.table(name, box)
 
     def watch(self, name: str) -> Watch | None:
-        return self._file.watch(name)
+        found = self._file.watch(name)
+        return None if found is None else found._replace(bytes=self._bytes)
 
     def attributes(self, group: str = "") -> Mapping[str, Any]:
         return self._file.attributes(group)
@@ -79,7 +81,12 @@ class InPlaceWriter(Writer):
             os.close(descriptor)
 
     def need_same(self) -> None:
+        """Error also of a file that was cut short: a write behind its end would fill the gap with zeros."""
         self._lock.need_named()
+        bytes = self._lock.status().st_size
+        if bytes < self._bytes:
+            cause = f"the file was cut short while it was open: it has {bytes} bytes, and had {self._bytes}"
+            raise Error(code="io_error", operation="write to", file=self.name, cause=cause, advice="restore it")
 
     def abandon(self) -> None:
         """What was written stays: there is no older state to go back to."""
