@@ -145,6 +145,11 @@ class Pending(Generic[Result]):
         return self._error
 
     @property
+    def is_over(self) -> bool:
+        """Whether it has ended, well or not."""
+        return self._finished.is_set()
+
+    @property
     def writes(self) -> bool:
         """Whether it writes to a file."""
         return self._work.writes

@@ -7,7 +7,6 @@ error passed; a file that is dropped without being closed says so, and what was 
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -24,7 +23,7 @@ from penstock.formats.faults import incomplete, refused, unknown
 from penstock.formats.model import ChunkTable, DatasetInfo, Extent, NewDataset, Places, Writer
 from penstock.formats.packing import rewriting
 from penstock.formats.packing.one_chunk import ChunkSums, ChunkWrites, Done, UnderWay
-from penstock.formats.packing.rewriting import WriteOptions, Writing
+from penstock.formats.packing.rewriting import ChunkOrder, WriteOptions, Writing
 from penstock.formats.packing.texts import Texts, is_written, write_all
 from penstock.formats.pending import Pending
 from penstock.formats.reading import objects, rows, small
@@ -51,12 +50,11 @@ class FileState:
         self.context = context
         self._source = MetadataSource(opened)
         self._decode, self._external = check_choice(decode), external
-        self._tally = _core.SmallTally()
+        self._tally, self._order = _core.SmallTally(), ChunkOrder()
         self._was_read = False  # by a small read
         self._editors = Editors(context._raw, self._tally, self._source)
         # The record must not hold this: in a circle, neither goes before the collector comes.
         self._record = Record(partial(outcome_of_tally, self._tally))
-        self._rewriting = threading.RLock()  # see packing.rewriting
         self._made_mover: Mover | None = None
         self._made_chunks: ChunkWrites | None = None
         self._pending: set[Pending | UnderWay] = set()  # under way; held, so that dropping one does not cancel it
@@ -170,7 +168,7 @@ class FileState:
     ) -> Pending[Any]:
         handle, options = stream_handle(stream), dict(options)
         decode = check_choice(options.pop("decode", self._decode))
-        with self._rewriting if self.writable else nullcontext():
+        with self._order.lock if self.writable else nullcontext():
             if self.writable:
                 self._settle(cancel=False)  # what is being written is read back whole
             with self._source.data() as source:
@@ -308,10 +306,9 @@ class FileState:
         self, requests: Sequence[Request], stream: Any, options: Mapping[str, Any], *, background: bool = True
     ) -> Pending[Any]:
         checked = partial(checked_value, self._mover, stream=stream_handle(stream))
-        settle = partial(self._settle, cancel=False)
-        calls = Writing(self._source.writer, lambda: self._mover, settle, checked, self.start_read, self._start_write)
-        with self._rewriting:
-            return rewriting.start(calls, requests, WriteOptions(stream, options, background))
+        made = self._source.writer, lambda: self._mover, self._settle, checked, self.start_read, self._start_write
+        with self._order.lock:
+            return rewriting.start(Writing(self._order, *made), requests, WriteOptions(stream, options, background))
 
     def _start_write(
         self, requests: Sequence[Request], stream: Any, options: Mapping[str, Any], *, background: bool
@@ -334,7 +331,10 @@ class FileState:
         if asked is None:
             return None
         under_way = UnderWay()
-        with self._rewriting:
+        with self._order.lock:
+            self._order.wait(name, asked.box)
+            self._settle(reads=True)
+            self._order.add(under_way, name, asked.box)
             self._pending.add(under_way)
         try:
             return self._chunks.write(asked, under_way)
@@ -362,7 +362,7 @@ class FileState:
 
     def append(self, name: str, value: Any, stream: Any, options: Mapping[str, Any]) -> Outcome:
         target = value_of(value, stream_handle(stream))
-        with self._rewriting:
+        with self._order.lock:
             with self._source.writer() as writer:
                 info = writer.info(name)
                 check_kind(self._mover, info, target)  # before anything grows
@@ -374,8 +374,8 @@ class FileState:
 
     # -- the end
 
-    def _settle(self, cancel: bool) -> None:
-        for pending in list(self._pending):
+    def _settle(self, cancel: bool = False, reads: bool = False) -> None:
+        for pending in [one for one in list(self._pending) if not (reads and one.writes)]:
             if cancel:
                 pending.cancel()
             pending._finish()

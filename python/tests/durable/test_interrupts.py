@@ -24,7 +24,8 @@ pytestmark = pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="knows w
 LIMIT_S = 120
 FORMATS = "penstock.formats."
 MODULES = {
-    "npy": ("penstock._open", FORMATS + "pending", FORMATS + "datafile", FORMATS + "state", FORMATS + "reading.source"),
+    "npy": ("penstock._open", FORMATS + "simple.at_once", FORMATS + "simple.single_write", FORMATS + "new_file"),
+    "nc3": ("penstock._open", FORMATS + "pending", FORMATS + "datafile", FORMATS + "state", FORMATS + "reading.source"),
     "zarr": ("penstock._open", FORMATS + "new_file", FORMATS + "new_folder"),
     "h5-append": tuple(
         f"{FORMATS}hdf5.{one}" for one in ("write", "changing.append", "changing.making", "changing.session")

@@ -195,6 +195,34 @@ def test_a_part_and_the_whole_come_one_after_the_other(tmp_path: Path, backgroun
         assert (found[1:] == 2).all() and len(np.unique(found[0])) == 1 and found[0, 0] in (1, 2)
 
 
+@pytest.mark.parametrize("columns", [40, 20_000])  # a chunk that its caller writes, and one that cores do
+def test_two_writes_of_a_whole_chunk_leave_one_of_them(tmp_path: Path, columns: int) -> None:
+    shape = (8, columns)
+    for number in range(6):
+        path = tmp_path / f"{number}.zarr"
+        with ps.create(path, device="host") as file:
+            file.create_dataset("a", shape, "f4", chunk_shape=shape, compression="zstd")[...] = np.zeros(shape, "f4")
+        with ps.open(path, write=True, device="host") as file:
+            dataset = file["a"]
+
+            def write(value: int, dataset: Any = dataset) -> None:
+                values = np.random.default_rng(value).integers(0, 1 << value, shape).astype("f4")
+                for _ in range(4):
+                    dataset[...] = values + 1
+                    dataset.start_write(values).result()
+
+            def read(dataset: Any = dataset) -> None:
+                for _ in range(8):
+                    dataset[5].to_numpy()
+
+            in_threads(lambda: write(3), lambda: write(12), read)  # noqa: B023 - they end in this round
+        found = zarr.open(path)["a"][...]
+        assert any(
+            np.array_equal(found, np.random.default_rng(one).integers(0, 1 << one, shape).astype("f4"))
+            for one in (3, 12)
+        )
+
+
 def test_rows_far_apart_leave_the_chunks_between_them_alone(tmp_path: Path) -> None:
     group = zarr.open_group(tmp_path / "x.zarr", mode="w")
     group.create_array("a", shape=(4000, 8), chunks=(8, 8), dtype="f4", fill_value=0)

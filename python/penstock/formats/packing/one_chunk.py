@@ -51,6 +51,11 @@ class Asked(NamedTuple):
     origin: Shape
     value: np.ndarray
 
+    @property
+    def box(self) -> Box:
+        sizes = self.known.info.chunk_shape
+        return Box(self.origin, tuple(low + size for low, size in zip(self.origin, sizes, strict=True)))
+
 
 @dataclass
 class ChunkSums:
@@ -103,6 +108,10 @@ class UnderWay:
         self.stop = _core.Stop()
         self._busy = threading.Lock()
         self._busy.acquire()
+
+    @property
+    def is_over(self) -> bool:
+        return not self._busy.locked()
 
     def cancel(self) -> None:
         self.stop.stop()

@@ -8,15 +8,17 @@ true: elements that were not named stay as they are; chunks of which no element 
 from __future__ import annotations
 
 import itertools
+import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from penstock import _core
-from penstock._arrays.selection import Picks, Selection
+from penstock._arrays.selection import Box, Picks, Selection
 from penstock.formats.faults import refused
 from penstock.formats.model import Shape, Writer
 from penstock.formats.packing.compression import is_whole
@@ -29,12 +31,49 @@ from penstock.formats.reading.target import Target
 _MOST_BYTES = 4 << 30  # of chunks that are read to change parts of them
 
 
+class Waited(Protocol):
+    """A write that is under way, or was."""
+
+    @property
+    def is_over(self) -> bool: ...
+
+    def _finish(self) -> None:
+        """Waits for its end."""
+
+
+class ChunkOrder:
+    """Which writes of compressed chunks of a file wait for each other: two that meet in a chunk would leave a part of
+    each in its place. All but `lock` is called with the lock held."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self._writes: list[tuple[weakref.ref[Waited], str, Box]] = []
+
+    def wait(self, name: str, box: Box) -> None:
+        """For those that meet the box of the dataset."""
+        left = []
+        for one in self._writes:
+            write = one[0]()
+            if write is None or write.is_over:
+                continue
+            if one[1] == name and _meet(one[2], box):
+                write._finish()
+            else:
+                left.append(one)
+        self._writes = left
+
+    def add(self, write: Waited, name: str, box: Box) -> None:
+        self._writes.append((weakref.ref(write), name, box))
+
+
 class Writing(NamedTuple):
-    """What writing in a file takes. `settle` waits for all that is under way."""
+    """What writing in a file takes. `settle` waits for all that is under way, or for `reads` alone."""
+
+    order: ChunkOrder
 
     writer: Callable[..., AbstractContextManager[Writer]]
     mover: Callable[[], Mover]
-    settle: Callable[[], None]
+    settle: Callable[..., None]
     checked: Callable[[Request], Target]
     read: Callable[..., Pending[Any]]
     write: Callable[..., Pending[Any]]
@@ -72,10 +111,13 @@ def start(calls: Writing, requests: Sequence[Request], how: WriteOptions) -> Pen
     with calls.writer(changes=False) as writer:
         requests = [_now(writer, one) for one in requests]
         parts = [one for one in requests if _is_partial(writer, one)]
-        if not parts:
+        packed = [one for one in requests if writer.packing_unit(one.info.name) is not None]
+        if not packed:
             return calls.write(requests, how.stream, how.options, background=how.background)
         units = [writer.packing_unit(one.info.name) for one in parts]
         name = writer.name
+    if not parts:
+        return _in_turn(calls, requests, packed, how)
     began = time.monotonic()
     values = [calls.checked(one) for one in parts]
     calls.settle()
@@ -86,6 +128,22 @@ def start(calls: Writing, requests: Sequence[Request], how: WriteOptions) -> Pen
     pending = calls.write(whole, how.stream, _left(how.options, began), background=False)
     pending.wait()  # so that the next one reads what this one wrote
     return pending
+
+
+def _in_turn(calls: Writing, requests: Sequence[Request], packed: Sequence[Request], how: WriteOptions) -> Pending[Any]:
+    """Of whole chunks: behind reads, and behind writes of the same chunks."""
+    for one in packed:
+        calls.order.wait(one.info.name, one.stored.box)
+    calls.settle(reads=True)
+    pending = calls.write(requests, how.stream, how.options, background=how.background)
+    for one in packed:
+        calls.order.add(pending, one.info.name, one.stored.box)
+    return pending
+
+
+def _meet(one: Box, other: Box) -> bool:
+    sides = zip(one.start, one.stop, other.start, other.stop, strict=True)
+    return all(low < end and first < high for low, high, first, end in sides)
 
 
 def _now(writer: Writer, one: Request) -> Request:
