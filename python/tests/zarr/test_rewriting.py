@@ -32,12 +32,21 @@ def made(path: Path, layout: str, dtype: str = "f4") -> np.ndarray:
     return array
 
 
+def one_chunk(path: Path, shape: tuple[int, ...]) -> Path:
+    """A store with zeros in one chunk."""
+    with ps.create(path, device="host") as file:
+        file.create_dataset("a", shape, "f4", chunk_shape=shape, compression="zstd")[...] = np.zeros(shape, "f4")
+    return path
+
+
 @st.composite
 def part(draw: st.DrawFn, rows: int) -> Any:
-    kind = draw(st.sampled_from(["row", "box", "box", "list", "backwards", "mask"]))
+    kind = draw(st.sampled_from(["row", "box", "box", "list", "order", "backwards", "mask"]))
     first = draw(st.integers(0, rows - 1))
     if kind == "row":
         return first
+    if kind == "order":
+        return draw(st.permutations(range(rows)))[: draw(st.integers(1, rows))]
     if kind == "list":
         return draw(st.lists(st.integers(0, rows - 1), min_size=1, max_size=6, unique=True))
     if kind == "mask":
@@ -56,7 +65,7 @@ def part(draw: st.DrawFn, rows: int) -> Any:
 def test_any_parts_leave_what_numpy_holds(tmp_path: Path, layout: str) -> None:
     number = iter(range(1 << 30))
 
-    @settings(max_examples=examples(12), deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.data())
     def check(data: st.DataObject) -> None:
         path = tmp_path / f"{next(number)}.zarr"
@@ -81,6 +90,26 @@ def test_any_parts_leave_what_numpy_holds(tmp_path: Path, layout: str) -> None:
         assert np.array_equal(zarr.open(path)["a"][...], held)
 
     check()
+
+
+INDICES: dict[str, Any] = {
+    "backwards": slice(36, 3, -1),
+    "all rows but some, in no order": [*range(30, 47), *range(29, 2, -1)],
+    "columns backwards": (slice(5, 40), slice(30, None, -1)),
+    "both backwards": (slice(40, None, -1), slice(None, None, -1)),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("index", INDICES.values(), ids=INDICES.keys())
+def test_whole_chunks_beside_parts_have_their_elements_in_order(tmp_path: Path, layout: str, index: Any) -> None:
+    path = tmp_path / "x.zarr"
+    held = made(path, layout)
+    value = numbers(1, held[index].shape)
+    with ps.open(path, write=True, device="host") as file:
+        file["a"][index] = value
+    held[index] = value
+    assert np.array_equal(zarr.open(path)["a"][...], held)
 
 
 def test_chunks_that_are_not_there_are_made_with_the_fill_value(tmp_path: Path) -> None:
@@ -170,9 +199,7 @@ def test_a_write_that_began_before_an_append_leaves_its_rows(tmp_path: Path) -> 
 def test_a_part_and_the_whole_come_one_after_the_other(tmp_path: Path, background: bool) -> None:
     shape = (8, 20_000)
     for number in range(6):
-        path = tmp_path / f"{number}.zarr"
-        with ps.create(path, device="host") as file:
-            file.create_dataset("a", shape, "f4", chunk_shape=shape, compression="zstd")[...] = np.zeros(shape, "f4")
+        path = one_chunk(tmp_path / f"{number}.zarr", shape)
         with ps.open(path, write=True, device="host") as file:
             dataset = file["a"]
 
@@ -199,9 +226,7 @@ def test_a_part_and_the_whole_come_one_after_the_other(tmp_path: Path, backgroun
 def test_two_writes_of_a_whole_chunk_leave_one_of_them(tmp_path: Path, columns: int) -> None:
     shape = (8, columns)
     for number in range(6):
-        path = tmp_path / f"{number}.zarr"
-        with ps.create(path, device="host") as file:
-            file.create_dataset("a", shape, "f4", chunk_shape=shape, compression="zstd")[...] = np.zeros(shape, "f4")
+        path = one_chunk(tmp_path / f"{number}.zarr", shape)
         with ps.open(path, write=True, device="host") as file:
             dataset = file["a"]
 

@@ -218,9 +218,8 @@ def pieces_of(selection: Selection, unit: Shape, shape: Shape) -> Iterator[Piece
 
 def _runs(numbers: np.ndarray, size: int, extent: int) -> list[_Run]:
     """`numbers`: of the elements along a dimension, which are not the same."""
-    units = numbers // size
-    order = np.argsort(units, kind="stable")
-    touched, counts = np.unique(units, return_counts=True)
+    order = np.argsort(numbers, kind="stable")  # as the file has them: a whole chunk is the value in this order
+    touched, counts = np.unique(numbers // size, return_counts=True)
     covered = counts == np.minimum(size, extent - touched * size)
     breaks = np.flatnonzero((np.diff(touched) != 1) | (covered[1:] != covered[:-1])) + 1
     ends = np.cumsum(counts)
