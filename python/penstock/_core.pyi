@@ -347,6 +347,9 @@ def carry_rights(older: int, newer: int, name: FileName) -> None:
     """Mode, owner, access control lists and user attributes, from one descriptor to another, never widened."""
 
 def temporary_name(base: str, attempt: int, folder: int) -> str: ...
+def is_of_history(descriptor: int) -> bool:
+    """Whether a history writes the file; see src/os/new_file/writer_locks.hpp."""
+
 def need_no_late_error(descriptor: int, name: FileName) -> None:
     """Error of a write that the kernel accepted and could not do; see src/os/new_file/late_error.hpp."""
 

@@ -7,6 +7,7 @@
 #include "os/new_file/new_file.hpp"
 #include "os/new_file/target.hpp"
 #include "os/new_file/temporary.hpp"
+#include "os/new_file/writer_locks.hpp"
 #include "os/refusal.hpp"
 
 namespace penstock::python {
@@ -65,6 +66,7 @@ void bind_new_file(nb::module_& module) {
     module.def("target_of", &target_of, any("name"));
     module.def("carry_rights", &carry_rights, arg("older"), arg("newer"), any("name"));
     module.def("temporary_name", &temporary_name, any("base"), arg("attempt"), arg("folder"));
+    module.def("is_of_history", &os::is_of_history, arg("descriptor"), release);
     module.def("need_no_late_error", &need_no_late_error, arg("descriptor"), any("name"));
 }
 

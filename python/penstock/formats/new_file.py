@@ -15,7 +15,6 @@ import errno
 import fcntl
 import os
 import secrets
-import struct
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -25,8 +24,6 @@ from penstock._error import Error
 from penstock._files.open_files import with_room
 
 _ADVICE = "check the folder, its permissions and its space"
-_FLOCK = struct.Struct("hhxxxxqqixxxx")  # struct flock of Linux with 64 bits: type, whence, start, length, process
-_HISTORY_BYTE = (1 << 62) + 1024
 _NAME_PART = 100  # characters of the target's name in a temporary's: together they must fit NAME_MAX
 
 
@@ -73,14 +70,8 @@ class WriterLock:
         return os.fstat(self._descriptor)
 
     def is_of_history(self) -> bool:
-        """Whether a history holds the byte that it locks (src/os/new_file/writer_locks.hpp): with readers it shares
-        the flock. False where the file system does not say."""
-        asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, _HISTORY_BYTE, 1, 0)
-        try:
-            found = fcntl.fcntl(self._descriptor, fcntl.F_OFD_GETLK, asked)
-        except OSError:
-            return False
-        return bool(_FLOCK.unpack(found)[0] != fcntl.F_UNLCK)
+        """Whether a history writes the file: it shares the flock with readers, and has a lock of its own."""
+        return _core.is_of_history(self._descriptor)
 
     def need_same(self, descriptor: int, name: str) -> None:
         """Error unless the descriptor, of what has the name now, is of what was locked."""

@@ -14,18 +14,27 @@
 namespace penstock {
 namespace {
 
-using HistoryFileTest = HistoryTest;
-
-TEST_P(HistoryFileTest, ReadersShareTheFileAndWritersAreRefused) {
-    for (const char* format : {"cdf5", "netcdf4", "hdf5"}) {
+class HistoryFileTest : public HistoryTest {
+  protected:
+    HistoryOptions options_of(const char* format) const {
         HistoryOptions made = options();
         made.format = format;
-        History history(context_, name_, made);
+        return made;
+    }
+
+    static void write_first_step(History& history, const Buffer& values) {
         history.define({.name = "T", .dimensions = {"x"}, .shape = {2}});
-        const Buffer values = field(std::vector<float>{1, 2});
         history.put("T", values.data());
         history.end_step(1);
         history.wait();
+    }
+};
+
+TEST_P(HistoryFileTest, ReadersShareTheFileAndWritersAreRefused) {
+    for (const char* format : {"cdf5", "netcdf4", "hdf5"}) {
+        History history(context_, name_, options_of(format));
+        const Buffer values = field(std::vector<float>{1, 2});
+        write_first_step(history, values);
         const os::UniqueFd other(::open(name_.c_str(), O_RDWR | O_CLOEXEC));
         EXPECT_EQ(::flock(other.get(), LOCK_EX | LOCK_NB), -1) << format;
         EXPECT_EQ(::flock(other.get(), LOCK_SH | LOCK_NB), 0) << format;
@@ -37,14 +46,9 @@ TEST_P(HistoryFileTest, ReadersShareTheFileAndWritersAreRefused) {
 
 TEST_P(HistoryFileTest, AFileThatWasRemovedIsTold) {
     for (const char* format : {"cdf5", "netcdf4", "hdf5"}) {
-        HistoryOptions made = options();
-        made.format = format;
-        History history(context_, name_, made);
-        history.define({.name = "T", .dimensions = {"x"}, .shape = {2}});
+        History history(context_, name_, options_of(format));
         const Buffer values = field(std::vector<float>{1, 2});
-        history.put("T", values.data());
-        history.end_step(1);
-        history.wait();
+        write_first_step(history, values);
         ASSERT_EQ(::unlink(name_.c_str()), 0);
         expect_refusal("the file was removed", [&] {
             history.put("T", values.data());

@@ -23,6 +23,8 @@ namespace {
     throw Error(std::move(info));
 }
 
+}  // namespace
+
 bool is_of_history(int fd) noexcept {
     struct flock asked {};
     asked.l_type = F_WRLCK;
@@ -31,8 +33,6 @@ bool is_of_history(int fd) noexcept {
     asked.l_len = 1;
     return ::fcntl(fd, F_OFD_GETLK, &asked) == 0 && asked.l_type != F_UNLCK;
 }
-
-}  // namespace
 
 void need_no_writer(const std::string& name) {
     const UniqueFd file(::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));

@@ -30,6 +30,7 @@ TEST(WriterLocks, of_writers_and_histories_are_seen_and_those_of_readers_are_not
     EXPECT_EQ(refusal_of(name), "none");
     ASSERT_EQ(::flock(file.get(), LOCK_SH), 0);
     EXPECT_EQ(refusal_of(name), "none") << "a reader";
+    EXPECT_FALSE(is_of_history(file.get()));
     ASSERT_EQ(::flock(file.get(), LOCK_EX), 0);
     EXPECT_NE(refusal_of(name).find("has it open for writing"), std::string::npos);
     ASSERT_EQ(::flock(file.get(), LOCK_UN), 0);
