@@ -35,7 +35,7 @@ GPUS     = $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/d
 ARCHITECTURES ?= $(or $(GPUS),80)
 # Half of a compilation is reading standard headers. They are compiled once, where no compiler cache does better.
 PCH     := $(if $(CMAKE_CXX_COMPILER_LAUNCHER),OFF,ON)
-# Eight sources of a library are compiled as one. Who changes sources is quicker with `make test GROUPS=OFF`, and so is
+# Many sources of a library are compiled as one. Who changes sources is quicker with `make test GROUPS=OFF`, and so is
 # who has a compiler cache.
 GROUPS  ?= $(PCH)
 WHEELS  := build/wheels
@@ -153,28 +153,29 @@ $(STAMPS)/venv: $(STAMPS)/system
 	$(BIN)/python -m pip install -q cmake ninja 'scikit-build-core>=0.10' 'nanobind>=2.2'
 	@touch $@
 
-# $1: ON or OFF, the applications. $2: minutes of a core, where all is compiled. $3: ON or OFF, CUDA.
+# $1: ON or OFF, the applications. $2: minutes of a core, where all is compiled. $3: ON or OFF, CUDA. $4: the extras.
+# Most of what is installed is never imported: Python compiles what is, when it is.
 define BUILD
 	@echo "building the package: $(if $(FIRST),about $(call MINUTES,$2) minutes on $(JOBS) cores,only what changed)" >&2
-	@$(PYTHON) tools/progress.py build/package.log $(BIN)/python -m pip install -v --no-build-isolation \
+	@$(PYTHON) tools/progress.py build/package.log $(BIN)/python -m pip install -v --no-compile --no-build-isolation \
 	  -C cmake.define.CMAKE_CUDA_ARCHITECTURES='$(ARCHITECTURES)' -C cmake.define.PENSTOCK_PCH=$(PCH) \
 	  -C cmake.define.PENSTOCK_GROUPS=$(GROUPS) -C cmake.define.PENSTOCK_APPS=$1 -C cmake.define.PENSTOCK_CUDA=$3 \
-	  '.[report,formats]'
+	  '.[$4]'
 	@rm -f $(STAMPS)/part*  # what another build left out lies in .venv no longer
 	@touch $@
 endef
 $(STAMPS)/package: $(STAMPS)/venv $(PACKAGE)
-	$(call BUILD,ON,$(ALL),ON)
+	$(call BUILD,ON,$(ALL),ON,report$(comma)formats)
 $(STAMPS)/part-with-apps: $(STAMPS)/venv $(PACKAGE)
-	$(call BUILD,ON,$(NO_CUDA),OFF)
+	$(call BUILD,ON,$(NO_CUDA),OFF,report$(comma)formats)
 $(STAMPS)/part: $(STAMPS)/venv $(PACKAGE)
-	$(call BUILD,OFF,$(PART),OFF)
+	$(call BUILD,OFF,$(PART),OFF,report)
 $(STAMPS)/part-with-cuda: $(STAMPS)/venv $(PACKAGE)
-	$(call BUILD,OFF,$(PART),ON)
+	$(call BUILD,OFF,$(PART),ON,report)
 
 $(STAMPS)/test-tools: $(STAMPS)/venv
 	PYTHON=$(PYTHON) tools/setup.sh test
-	$(BIN)/python -m pip install -q 'pytest>=8' pytest-xdist 'ruff>=0.6' mypy hypothesis safetensors h5py netCDF4 xarray zarr hdf5plugin scipy yt pyarrow
+	$(BIN)/python -m pip install -q --no-compile 'pytest>=8' pytest-xdist 'ruff>=0.6' mypy hypothesis safetensors h5py netCDF4 xarray zarr hdf5plugin scipy yt pyarrow
 	@touch $@
 
 $(STAMPS)/site-tools: $(STAMPS)/venv

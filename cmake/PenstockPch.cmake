@@ -9,7 +9,8 @@ set(PENSTOCK_PCH_HEADERS
   <system_error> <thread> <tuple> <type_traits> <unordered_map> <utility> <vector>)
 
 # penstock_precompile(KIND TARGET extra headers...): targets of one kind have the same flags and share one file, which
-# the first of them owns.
+# the first of them owns. Compilers take it where a target defines more than the owner, not where it defines less: so
+# the first is one of penstock_headers, which defines nothing.
 function(penstock_precompile kind target)
   if(NOT PENSTOCK_PCH OR (PENSTOCK_PCH STREQUAL "TESTS" AND NOT kind MATCHES "test$"))
     return()
@@ -25,4 +26,16 @@ function(penstock_precompile kind target)
   endforeach()
   target_precompile_headers(${target} PRIVATE ${headers})
   set_property(GLOBAL PROPERTY PENSTOCK_PCH_OWNER_${kind} ${target})
+endfunction()
+
+# penstock_headers(KIND LIBRARIES extra headers...): the owner of a kind, which has no code. Each build of some programs
+# builds it too.
+function(penstock_headers kind libraries)
+  if(NOT PENSTOCK_PCH OR PENSTOCK_PCH STREQUAL "TESTS")
+    return()
+  endif()
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/no_code.cpp CONTENT "")
+  add_library(penstock_headers_of_${kind} OBJECT EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/no_code.cpp)
+  target_link_libraries(penstock_headers_of_${kind} PRIVATE ${libraries})
+  penstock_precompile(${kind} penstock_headers_of_${kind} ${ARGN})
 endfunction()

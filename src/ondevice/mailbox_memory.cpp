@@ -10,7 +10,7 @@
 namespace penstock::ondevice {
 namespace {
 
-[[noreturn]] void refuse(const std::string& cause, const std::string& advice) {
+[[noreturn]] void refuse_mailbox(const std::string& cause, const std::string& advice) {
     throw Error(ErrorCode::invalid_argument, "make a mailbox", cause, advice);
 }
 
@@ -23,11 +23,11 @@ u64 memory_of_the_host() {
 
 const MailboxSizes& checked(const MailboxSizes& sizes) {
     if (sizes.slots == 0 || sizes.slots > most_slots) {
-        refuse(std::to_string(sizes.slots) + " slots", "give 1 to " + std::to_string(most_slots));
+        refuse_mailbox(std::to_string(sizes.slots) + " slots", "give 1 to " + std::to_string(most_slots));
     }
     if (sizes.slot_bytes == 0 || sizes.slot_bytes > mailbox_most_bytes) {
-        refuse("slots of " + std::to_string(sizes.slot_bytes) + " bytes",
-               "give 1 to " + std::to_string(mailbox_most_bytes));
+        refuse_mailbox("slots of " + std::to_string(sizes.slot_bytes) + " bytes",
+                       "give 1 to " + std::to_string(mailbox_most_bytes));
     }
     const u64 bytes = u64{sizes.slots} * sizes.slot_bytes, there = memory_of_the_host();
     if (bytes > there) {
@@ -81,16 +81,16 @@ MailboxServer<Native, true> Mailbox::answering_server() {
 
 void Mailbox::need_answers(bool wanted) const {
     if (answers_ == wanted) return;
-    refuse(answers_ ? "its completions carry answers" : "its completions carry no answers",
-           answers_ ? "use its answering end" : "make it with answers");
+    refuse_mailbox(answers_ ? "its completions carry answers" : "its completions carry no answers",
+                   answers_ ? "use its answering end" : "make it with answers");
 }
 
 MailboxServer<Native> Mailbox::server(u32 first, u32 last) {
     need_answers(false);
     if (first >= last || last > ref_.slots.slots) {
-        refuse("a server of slots " + std::to_string(first) + " to " + std::to_string(last) + " of " +
-                   std::to_string(ref_.slots.slots),
-               "give a range that is not empty and ends at the last slot or before it");
+        refuse_mailbox("a server of slots " + std::to_string(first) + " to " + std::to_string(last) + " of " +
+                           std::to_string(ref_.slots.slots),
+                       "give a range that is not empty and ends at the last slot or before it");
     }
     return MailboxServer<Native>{ref_.descriptors, ref_.completions, seen_laps_.data(), first, last, last - 1};
 }

@@ -9,7 +9,7 @@
 namespace penstock::hmatrix {
 namespace {
 
-[[noreturn]] void refuse(const std::string& cause, const std::string& advice) {
+[[noreturn]] void refuse_mesh(const std::string& cause, const std::string& advice) {
     throw Error(ErrorCode::invalid_argument, "clean mesh", cause, advice);
 }
 
@@ -19,11 +19,11 @@ void refuse_some(std::int64_t count, const std::vector<std::int64_t>& first, con
     std::string numbers;
     for (const std::int64_t one : first) numbers += (numbers.empty() ? "" : ", ") + std::to_string(one);
     if (count > static_cast<std::int64_t>(first.size())) numbers += ", ...";
-    refuse(std::to_string(count) + (count == 1 ? " triangle " : " triangles ") + what + ": " + numbers, advice);
+    refuse_mesh(std::to_string(count) + (count == 1 ? " triangle " : " triangles ") + what + ": " + numbers, advice);
 }
 
 void refuse_faults(const MeshReport& report, const CleanOptions& options) {
-    if (report.triangles == 0) refuse("the mesh has no triangles", {});
+    if (report.triangles == 0) refuse_mesh("the mesh has no triangles", {});
     refuse_some(report.bad_indices, report.first_bad_indices, "with a vertex that is not there", {});
     refuse_some(report.not_finite, report.first_not_finite,
                 "with a corner that is not a finite number, or beyond 1e60 m", {});
@@ -36,29 +36,29 @@ void refuse_faults(const MeshReport& report, const CleanOptions& options) {
     refuse_some(report.coincident_centroids, report.first_coincident_centroids, "with the centroid of another",
                 "the matrix would be singular: the triangles cross, or one is cut twice");
     if (options.refuse_open && !report.closed) {
-        refuse("the mesh is open: " + std::to_string(report.boundary_edges) + " edges belong to one triangle", {});
+        refuse_mesh("the mesh is open: " + std::to_string(report.boundary_edges) + " edges belong to one triangle", {});
     }
     if (options.refuse_non_manifold && report.non_manifold_edges > 0) {
-        refuse(std::to_string(report.non_manifold_edges) + " edges belong to three or more triangles", {});
+        refuse_mesh(std::to_string(report.non_manifold_edges) + " edges belong to three or more triangles", {});
     }
 }
 
 void check_values(const Mesh& mesh, const Judged& judged) {
     if (mesh.values.empty()) return;
     if (mesh.values.size() != mesh.triangles.size()) {
-        refuse(std::to_string(mesh.values.size()) + " values for " + std::to_string(mesh.triangles.size()) +
-                   " triangles",
-               "give one a triangle, or none");
+        refuse_mesh(
+            std::to_string(mesh.values.size()) + " values for " + std::to_string(mesh.triangles.size()) + " triangles",
+            "give one a triangle, or none");
     }
     for (std::size_t t = 0; t < mesh.values.size(); ++t) {
         if (!std::isfinite(mesh.values[t])) {
-            refuse("triangle " + std::to_string(t) + " has a value that is not a finite number", {});
+            refuse_mesh("triangle " + std::to_string(t) + " has a value that is not a finite number", {});
         }
         const auto original = static_cast<std::size_t>(judged.original[t]);
         if (mesh.values[t] == mesh.values[original]) continue;
-        refuse("triangles " + std::to_string(original) + " and " + std::to_string(t) +
-                   " lie in the same place with different values",
-               "give them one value");
+        refuse_mesh("triangles " + std::to_string(original) + " and " + std::to_string(t) +
+                        " lie in the same place with different values",
+                    "give them one value");
     }
 }
 

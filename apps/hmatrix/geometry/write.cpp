@@ -13,7 +13,7 @@
 namespace penstock::hmatrix {
 namespace {
 
-[[noreturn]] void refuse(const std::string& path, const std::string& cause) {
+[[noreturn]] void refuse_to_write(const std::string& path, const std::string& cause) {
     ErrorInfo info;
     info.code = ErrorCode::invalid_argument;
     info.operation = "write surface";
@@ -27,10 +27,10 @@ void check(const std::string& path, const Mesh& mesh, const std::vector<FaceNumb
         const bool plain = !one.name.empty() && std::all_of(one.name.begin(), one.name.end(), [](unsigned char c) {
             return std::isalnum(c) || c == '_';
         });
-        if (!plain) refuse(path, "'" + one.name + "' is not a name for numbers: use letters, digits and _");
+        if (!plain) refuse_to_write(path, "'" + one.name + "' is not a name for numbers: use letters, digits and _");
         if (one.values.size() != mesh.triangles.size()) {
-            refuse(path, std::to_string(one.values.size()) + " numbers '" + one.name + "' for " +
-                             std::to_string(mesh.triangles.size()) + " triangles");
+            refuse_to_write(path, std::to_string(one.values.size()) + " numbers '" + one.name + "' for " +
+                                      std::to_string(mesh.triangles.size()) + " triangles");
         }
     }
 }
@@ -45,9 +45,7 @@ void put(WholeFile& file, std::uint64_t word, int bytes, std::endian order) {
     file.append({raw, static_cast<std::size_t>(bytes)});
 }
 
-void put(WholeFile& file, double value, std::endian order) {
-    put(file, std::bit_cast<std::uint64_t>(value), 8, order);
-}
+void put(WholeFile& file, double value, std::endian order) { put(file, std::bit_cast<std::uint64_t>(value), 8, order); }
 
 void put(WholeFile& file, std::int32_t value, std::endian order) {
     put(file, static_cast<std::uint32_t>(value), 4, order);
@@ -105,7 +103,7 @@ void write_ply(const std::string& path, const Mesh& mesh, const std::vector<Face
 void write_surface(const std::string& path, const Mesh& mesh, const std::vector<FaceNumbers>& numbers) {
     if (path.ends_with(".vtk")) return write_vtk(path, mesh, numbers);
     if (path.ends_with(".ply")) return write_ply(path, mesh, numbers);
-    refuse(path, "surfaces are written as .vtk or .ply");
+    refuse_to_write(path, "surfaces are written as .vtk or .ply");
 }
 
 }  // namespace penstock::hmatrix

@@ -88,7 +88,7 @@ def _driver() -> Path:
         operation="vfd-path",
         file=str(library),
         cause="this installation has no driver for HDF5",
-        advice="install the package (pip install . in the source tree)",
+        advice="run make build in the source tree, or pip install . there",
     )
 
 

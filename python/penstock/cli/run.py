@@ -92,7 +92,7 @@ def _library() -> Path:
             operation="run",
             file=str(library),
             cause="this installation has no library to load into programs",
-            advice="install the package (pip install . in the source tree)",
+            advice="run make build in the source tree, or pip install . there",
         )
     if any(one in str(library) for one in " :"):
         raise Error(

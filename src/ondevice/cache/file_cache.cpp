@@ -22,7 +22,7 @@ constexpr u32 kFlushTurns = 30;          // at most: see write_back
 constexpr u64 kThreadRows = 8;           // of a list, for each of a GPU's threads that put it in order
 constexpr u32 kStripes = 256;            // stripes of counts: a power of two, more than a GPU has multiprocessors
 
-[[noreturn]] void refuse(const std::string& cause, const std::string& advice) {
+[[noreturn]] void refuse_cache(const std::string& cause, const std::string& advice) {
     throw Error(ErrorCode::invalid_argument, "make a page cache", cause, advice);
 }
 
@@ -40,13 +40,13 @@ constexpr u32 kStripes = 256;            // stripes of counts: a power of two, m
 CacheShape checked_shape(const FileCacheOptions& options) {
     const u64 page = options.page_bytes;
     if (page < 512 || page > 2 * kMiB || (page & (page - 1)) != 0) {
-        refuse("pages of " + std::to_string(page) + " bytes", "give a power of two from 512 to 2097152");
+        refuse_cache("pages of " + std::to_string(page) + " bytes", "give a power of two from 512 to 2097152");
     }
     const u64 frames = options.cache_bytes / page;
     if (frames == 0 || frames >= kNoFrame) {
-        refuse("cache_bytes of " + std::to_string(options.cache_bytes) + " are " + std::to_string(frames) +
-                   " pages of " + std::to_string(page),
-               "give room for at least one page, and for fewer than 4294967295 pages");
+        refuse_cache("cache_bytes of " + std::to_string(options.cache_bytes) + " are " + std::to_string(frames) +
+                         " pages of " + std::to_string(page),
+                     "give room for at least one page, and for fewer than 4294967295 pages");
     }
     return shape_of(static_cast<u32>(frames), static_cast<u32>(page));
 }
@@ -58,7 +58,8 @@ MailboxSizes mailbox_sizes(const FileCacheOptions& options, u32 page_bytes) {
 
 u32 service_threads(const FileCacheOptions& options, u32 slots) {
     if (options.threads > kThreadsAskedMax) {
-        refuse(std::to_string(options.threads) + " threads", "ask for at most " + std::to_string(kThreadsAskedMax));
+        refuse_cache(std::to_string(options.threads) + " threads",
+                     "ask for at most " + std::to_string(kThreadsAskedMax));
     }
     const u32 cores = std::max(1u, std::thread::hardware_concurrency());
     const u32 wanted = options.threads != 0 ? options.threads : std::clamp(cores * 3 / 4, 1u, kThreadsMax);
@@ -126,7 +127,7 @@ FileCache::FileCache(Device& device, const std::vector<FileSet>& arrays, const F
       shared_(device, MemoryKind::pinned),
       fetched_(arrays.size()) {
     for (std::atomic<u8>& one : fetched_) one = 1;
-    if (arrays.empty()) refuse("no files", "name at least one");
+    if (arrays.empty()) refuse_cache("no files", "name at least one");
     const MailboxSizes sizes = mailbox_sizes(options, shape_.page_bytes);
     const u32 threads = service_threads(options, sizes.slots);
     check_apart(arrays);

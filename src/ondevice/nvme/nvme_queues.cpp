@@ -13,14 +13,14 @@ constexpr u32 kBlockShift = 9;
 // cache lines of its own.
 constexpr u64 kDoorbellBytes = 256;
 
-[[noreturn]] void refuse(const std::string& cause, const std::string& advice) {
+[[noreturn]] void refuse_queues(const std::string& cause, const std::string& advice) {
     throw Error(ErrorCode::invalid_argument, "make NVMe queues", cause, advice);
 }
 
 }  // namespace
 
 NvmeQueues::NvmeQueues(DmaMemory& shared, DmaMemory& own, const NvmeQueuesSizes& sizes) {
-    if (sizes.queues == 0) refuse("no queues", "give at least one");
+    if (sizes.queues == 0) refuse_queues("no queues", "give at least one");
     doorbells_ = shared.allocate(sizes.queues * kDoorbellBytes);
     const NvmeNamespace space{1, kBlockShift, sizes.bytes >> kBlockShift};
     for (u32 i = 0; i < sizes.queues; ++i) {
@@ -34,9 +34,9 @@ NvmeQueues::NvmeQueues(DmaMemory& shared, DmaMemory& own, const NvmeQueuesSizes&
 
 NvmeServer NvmeQueues::server(u32 first, u32 last) const {
     if (first >= last || last > count()) {
-        refuse("a server of queues " + std::to_string(first) + " to " + std::to_string(last) + " of " +
-                   std::to_string(count()),
-               "give a range that is not empty and ends at the last queue or before it");
+        refuse_queues("a server of queues " + std::to_string(first) + " to " + std::to_string(last) + " of " +
+                          std::to_string(count()),
+                      "give a range that is not empty and ends at the last queue or before it");
     }
     return NvmeServer(refs().subspan(first, last - first));
 }

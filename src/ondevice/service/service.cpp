@@ -9,7 +9,7 @@
 namespace penstock::ondevice {
 namespace {
 
-[[noreturn]] void refuse(const std::string& cause, const std::string& advice) {
+[[noreturn]] void refuse_service(const std::string& cause, const std::string& advice) {
     throw Error(ErrorCode::invalid_argument, "start an I/O service", cause, advice);
 }
 
@@ -38,14 +38,14 @@ Service::Service(NvmeQueues& queues, const std::vector<FileSet>& arrays, const S
 
 template <class Inbox>
 void Service::employ(const Shares& shares, const ServiceOptions& options, const Inbox& inbox) {
-    if (options.threads == 0) refuse("no threads", "give at least one");
+    if (options.threads == 0) refuse_service("no threads", "give at least one");
     if (options.threads > shares.count) {
         const std::string what = shares.what;
         const std::string there = std::to_string(shares.count) + " " + what + (shares.count == 1 ? "" : "s");
-        refuse(std::to_string(options.threads) + " threads for " + there,
-               "give at most a thread for each " + what);
+        refuse_service(std::to_string(options.threads) + " threads for " + there,
+                       "give at most a thread for each " + what);
     }
-    if (arrays_.files() == 0) refuse("no files", "name at least one");
+    if (arrays_.files() == 0) refuse_service("no files", "name at least one");
     for (u32 i = 0; i < options.threads; ++i) {
         const u32 first = static_cast<u32>(u64{shares.count} * i / options.threads);
         const u32 last = static_cast<u32>(u64{shares.count} * (i + 1) / options.threads);

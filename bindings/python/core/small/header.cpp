@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::uint64_t kFirstBytes = 1024;
 constexpr std::size_t kMostBegin = 16;  // of a format
-constexpr std::uint64_t kMostBytes = 64 * kKiB;  // of a header; longer ones take so long that Python may read them
+constexpr std::uint64_t kMostHeaderBytes = 64 * kKiB;  // longer ones take so long that Python may read them
 constexpr std::uint64_t kMostPlainBytes = 16 * kMiB;  // of one that is read in a pass: it has 100,000 tensors
 
 // A header that is longer, or a file that is none: left to Python.
@@ -48,7 +48,7 @@ class FirstBytes final : public formats::ByteSource {
     std::uint64_t size_bytes() const override { return static_cast<std::uint64_t>(status_.st_size); }
     std::vector<std::byte> read(std::uint64_t offset, std::uint64_t bytes) const override {
         const std::uint64_t wanted = offset >= size_bytes() ? 0 : std::min(bytes, size_bytes() - offset);
-        if (wanted > kMostBytes || offset > kMostBytes - wanted) throw NotHere{};
+        if (wanted > kMostHeaderBytes || offset > kMostHeaderBytes - wanted) throw NotHere{};
         if (wanted != 0) extend(offset + wanted);
         const auto* const first = begin_.data() + (wanted == 0 ? 0 : offset);
         return {first, first + wanted};
