@@ -1,7 +1,8 @@
 # Sources of a library compiled in groups, for builds that begin with nothing: a group reads headers once, and makes
-# what their templates make once. The Makefile and .ci/run build so, in a third of the time. Off elsewhere, as for wheels: a
-# change of one file compiles its whole group, a missing include is not noticed, and a call may find a function that is
-# local to another file of the group. So tools/alone.py compiles some sources by themselves in each run of .ci/run.
+# what their templates make once. The Makefile and .ci/run build so, in a third of the time. Off elsewhere, as for
+# wheels: a change of one file compiles its whole group, a missing include is not noticed, and a call may find a
+# function that is local to another file of the group. So tools/alone.py compiles some sources by themselves in each
+# run of .ci/run.
 option(PENSTOCK_GROUPS "Compile the sources of libraries and of test programs in groups" OFF)
 # Of 16 they take a quarter less than of eight. Many cores would have nothing to do then.
 cmake_host_system_information(RESULT PENSTOCK_CORES QUERY NUMBER_OF_LOGICAL_CORES)

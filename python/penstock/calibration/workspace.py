@@ -30,7 +30,7 @@ MARGIN = 1.2
 FILE_SEED = 20  # of files that are read
 OTHER_SEED = 21  # of files that are written over, until they are: no byte of one passes for a byte of the other
 DROP_TRIES = LOAD_TRIES = 4
-READ_BYTES = 64 << 20  # of one request that brings a file into the page cache
+READ_BYTES = 8 << 20  # of one request that brings a file into the page cache: memory that stays in the cores' caches
 CROWDED = "stays in the page cache"
 PREFIX = "penstock-bench-"
 LOCK = "penstock-bench.lock"
