@@ -16,7 +16,7 @@ static struct {
     int managed;
 } areas[MOST];
 static int count;
-static void* current;
+static _Thread_local void* current;
 
 void* fake_allocate(size_t bytes, int managed) {
     int fd = memfd_create("gpu", 0);

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,6 +117,74 @@ static void fails(void) {
     CHECK(close(fd) == 0);
 }
 
+/* Threads that share a descriptor, or a stream, have parts of their own, in memory of the GPU and of the host. */
+#define PART (64L << 10)
+#define PARTS (BYTES / PART)
+#define THREADS 4
+static struct {
+    int fd;
+    FILE* file;
+    int reads;
+    char* host; /* of the first thread */
+    int next;
+    char seen[PARTS];
+} shared;
+
+static long which_part(const char* bytes) {
+    for (long part = 0; part < PARTS; ++part) {
+        if (memcmp(bytes, shared.host + part * PART, PART) == 0) return part;
+    }
+    return -1;
+}
+
+static void* share(void* number) {
+    char *mine = malloc(PART), *reached = reach;
+    for (;;) {
+        int part = __atomic_fetch_add(&shared.next, 1, __ATOMIC_RELAXED);
+        if (part >= PARTS) break;
+        char* from = number == NULL ? (shared.reads ? mine : shared.host + part * PART) : data + part * PART;
+        long moved = shared.file == NULL ? (shared.reads ? read(shared.fd, from, PART) : write(shared.fd, from, PART))
+                     : shared.reads      ? (long)fread(from, 1, PART, shared.file)
+                                         : (long)fwrite(from, 1, PART, shared.file);
+        CHECK(moved == PART);
+        if (!shared.reads) continue;
+        long found = which_part(number == NULL ? mine : reached + part * PART);
+        CHECK(found >= 0 && __atomic_exchange_n(&shared.seen[found], 1, __ATOMIC_RELAXED) == 0);
+    }
+    free(mine);
+    return NULL;
+}
+
+static void share_all(int reads) {
+    pthread_t threads[THREADS];
+    shared.reads = reads;
+    shared.next = 0;
+    for (long i = 0; i < THREADS; ++i) CHECK(pthread_create(&threads[i], NULL, share, (void*)i) == 0);
+    for (int i = 0; i < THREADS; ++i) CHECK(pthread_join(threads[i], NULL) == 0);
+}
+
+static void threads_of(int streams) {
+    shared.host = malloc(BYTES);
+    for (int turn = 0; turn < 8; ++turn) {
+        fill(turn);
+        for (long part = 0; part < PARTS; ++part) memcpy(reach + part * PART, &part, sizeof part);
+        memcpy(shared.host, reach, BYTES);
+        shared.fd = open(name, O_RDWR | O_CREAT | O_TRUNC, 0644);
+        shared.file = streams ? fdopen(shared.fd, "w+") : NULL;
+        share_all(0);
+        CHECK((streams ? ftell(shared.file) : lseek(shared.fd, 0, SEEK_CUR)) == BYTES);
+        memset(reach, 0, BYTES);
+        memset(shared.seen, 0, sizeof shared.seen);
+        if (streams) rewind(shared.file);
+        else CHECK(lseek(shared.fd, 0, SEEK_SET) == 0);
+        share_all(1); /* each part is found once: none is lost, none is there twice */
+        CHECK((streams ? fclose(shared.file) : close(shared.fd)) == 0);
+    }
+    free(shared.host);
+}
+static void threads(void) { threads_of(0); }
+static void threads_of_a_stream(void) { threads_of(1); }
+
 int main(int count, char** words) {
     if (count != 4) return 2;
     name = words[3];
@@ -125,7 +194,7 @@ int main(int count, char** words) {
         const char* name;
         void (*run)(void);
     } cases[] = {{"posix", posix}, {"small", small}, {"streams", streams}, {"appends", appends_and_pipes},
-        {"other", other_file}, {"fails", fails}};
+        {"other", other_file}, {"fails", fails}, {"threads", threads}, {"stream threads", threads_of_a_stream}};
     void* mine = NULL;
     CHECK(cuCtxSetCurrent((void*)"mine") == 0);
     for (unsigned i = 0; i < sizeof cases / sizeof *cases; ++i) {

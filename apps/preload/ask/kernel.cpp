@@ -117,9 +117,10 @@ std::int64_t position(int fd) {
     return ::syscall(SYS_lseek, fd, 0L, SEEK_CUR);
 }
 
-bool move_to(int fd, std::int64_t place) {
+std::int64_t advance(int fd, std::int64_t bytes) {
     const SavedErrno saved;
-    return ::syscall(SYS_lseek, fd, place, SEEK_SET) == place;
+    const std::int64_t place = ::syscall(SYS_lseek, fd, bytes, SEEK_CUR);
+    return place < 0 ? place : place - bytes;
 }
 
 Why unsuited(int fd, Direction direction) {

@@ -35,7 +35,9 @@ bool writes(const FileFacts& facts);  // opened to write
 bool is_open(int fd);
 int most_numbers();  // descriptors have lower ones
 std::int64_t position(int fd);             // below 0: it has none
-bool move_to(int fd, std::int64_t place);  // false: it cannot
+// Moves where the descriptor stands on or back, in one step among all who share it. Returns where it stood; below 0: it
+// cannot be moved so.
+std::int64_t advance(int fd, std::int64_t bytes);
 // Where the kernel need not be asked at all.
 Why unsuited(int fd, Direction direction);
 // Whether nearly all of a span is in the page cache; below 0: not known.

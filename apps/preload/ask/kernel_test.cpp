@@ -36,8 +36,11 @@ TEST_F(KernelTest, facts_and_places_are_those_of_the_descriptor) {
     EXPECT_TRUE(facts.regular);
     EXPECT_EQ(facts.bytes, 1 << 20);
     EXPECT_EQ(position(number_), 1 << 20);
-    EXPECT_TRUE(move_to(number_, 17));
-    EXPECT_EQ(::lseek(number_, 0, SEEK_CUR), 17);
+    EXPECT_EQ(advance(number_, 17), 1 << 20);  // behind the end, as a call that then moves nothing
+    EXPECT_EQ(advance(number_, -20), (1 << 20) + 17);
+    EXPECT_EQ(::lseek(number_, 0, SEEK_CUR), (1 << 20) - 3);
+    EXPECT_LT(advance(number_, -(2 << 20)), 0);
+    EXPECT_EQ(position(number_), (1 << 20) - 3);
 }
 
 TEST_F(KernelTest, what_was_just_written_is_cached) {

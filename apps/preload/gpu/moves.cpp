@@ -174,18 +174,38 @@ penstock_file* engine_file(Descriptor& descriptor, penstock_context* context, Di
     return file;
 }
 
+// The part of a file that a call moves. Where it begins where the descriptor stands, the descriptor is put behind it
+// before a byte moves: threads and processes that share it then have parts of their own, as with the kernel's calls.
+class Part {
+public:
+    explicit Part(const GpuCall& call)
+        : call_(call), begin_(call.offset >= 0 ? call.offset : kernel::advance(call.number, call.bytes)) {}
+    std::int64_t begin() const { return begin_; }  // below 0: the descriptor stands nowhere
+    // What did not move is given back, so that who comes next begins there.
+    void moved(std::int64_t bytes) {
+        if (call_.offset < 0 && bytes < call_.bytes) kernel::advance(call_.number, bytes - call_.bytes);
+    }
+
+private:
+    const GpuCall& call_;
+    std::int64_t begin_;
+};
+
 // Returns false if nothing moved.
 bool by_engine(const GpuCall& call, penstock_context* context, penstock_memory memory, ssize_t& result) {
     Descriptor* descriptor = watch.find(call.number);
     penstock_file* file = descriptor == nullptr ? nullptr : engine_file(*descriptor, context, call.direction);
-    const std::int64_t place = call.offset >= 0 ? call.offset : kernel::position(call.number);
-    if (file == nullptr || place < 0) return false;
+    if (file == nullptr) return false;
+    Part part(call);
+    const std::int64_t place = part.begin();
+    if (place < 0) return false;
     penstock_request request = PENSTOCK_REQUEST_INIT;
     request.memory = memory;
     request.offset_bytes = static_cast<std::uint64_t>(place);
     penstock_result moved = PENSTOCK_RESULT_INIT;
     const auto move = call.direction == Direction::read ? engine.read : engine.write;
     const int code = move(file, &request, &moved, nullptr);
+    part.moved(static_cast<std::int64_t>(moved.bytes));
     if (code != PENSTOCK_OK && code != PENSTOCK_END_OF_FILE && moved.bytes == 0) {
         if (code != PENSTOCK_NO_SPACE && code != PENSTOCK_IO_ERROR) return false;  // not for the file's sake
         errno = number_of(code);
@@ -193,7 +213,6 @@ bool by_engine(const GpuCall& call, penstock_context* context, penstock_memory m
         return true;
     }
     result = static_cast<ssize_t>(moved.bytes);
-    if (call.offset < 0) kernel::move_to(call.number, place + result);
     Counts& counts = descriptor->of(call.direction);
     counts.bytes.add(moved.bytes);
     add(counts.gpu, moved.bytes);

@@ -4,6 +4,7 @@
 // Memory of a GPU must not reach libc, which would copy to and from its buffer there. The stream's buffer is then
 // written out, the engine moves the bytes, and the stream is put behind them.
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 
 #include "preload/gpu/loaded.hpp"
@@ -30,9 +31,30 @@ void tell(FILE* stream, Direction direction, std::size_t bytes) {
     }
 }
 
+// The stream is this thread's, as in libc's own calls, which take the same lock once more. A thread that is cancelled
+// would keep it.
+class StreamLock {
+public:
+    explicit StreamLock(FILE* stream) : stream_(stream) {
+        ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state_);
+        ::flockfile(stream_);
+    }
+    ~StreamLock() {
+        ::funlockfile(stream_);
+        ::pthread_setcancelstate(state_, nullptr);
+    }
+    StreamLock(const StreamLock&) = delete;
+    StreamLock& operator=(const StreamLock&) = delete;
+
+private:
+    FILE* stream_;
+    int state_ = 0;
+};
+
 // As many bytes as moved, with errno telling why not all. Only libc's own functions may mark a stream, so that one more
 // byte is asked of them where the file has ended.
 std::size_t by_gpu(FILE* stream, preload::GpuCall call, const preload::GpuPointer& pointer) {
+    const StreamLock locked(stream);
     const off64_t begin = ::ftello64(stream);
     if (::fflush(stream) != 0) return 0;
     call.number = ::fileno(stream);

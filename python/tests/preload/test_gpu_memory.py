@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from c_abi import preload_rig as rig
 
-CASES = ("posix", "small", "streams", "appends", "other")
+CASES = ("posix", "small", "streams", "appends", "other", "threads", "stream threads")
 BYTES = 12 << 20
 
 
@@ -23,7 +23,7 @@ def program() -> Path:
     found = (f"-L{fake.parent}", "-lcuda", f"-Wl,-rpath,{fake.parent}")
     include = f"-I{rig.ROOT / 'include'}"
     rig.built("fake_engine", "-shared", "-fPIC", include, *found, target_name="libpenstock.so.0")
-    return rig.built("gpu_program", *found)
+    return rig.built("gpu_program", "-pthread", *found)
 
 
 def run(case: str, memory: str, file: Path, **more: str) -> tuple[rig.Run, dict]:
