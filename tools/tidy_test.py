@@ -129,6 +129,18 @@ class Tidy(unittest.TestCase):
         }
         self.assertIn("circle: imports in a circle: penstock.formats.npy, penstock.formats.raw", tidy(circle)[1])
 
+    def test_files_that_include_each_other_are_found(self):
+        circle = {
+            "include/penstock/ondevice/more.hpp": HEAD + '#include "penstock/ondevice/part.hpp"\n',
+            "include/penstock/ondevice/part.hpp": HEAD + "#include <penstock/ondevice/other.hpp>\n",
+            "include/penstock/ondevice/other.hpp": HEAD + '#include "part.hpp"\n',
+        }
+        both = "include/penstock/ondevice/other.hpp, include/penstock/ondevice/part.hpp"
+        said = f"include/penstock/ondevice/other.hpp:1: circle: includes in a circle: {both}\n"
+        self.assertEqual(tidy(LAWFUL | circle), (1, said))
+        rigs = {f"tests/{one}_rig.hpp": HEAD + f'#include "{two}_rig.hpp"\n' for one, two in ("ab", "bc", "ca")}
+        self.assertIn("tests/a_rig.hpp, tests/b_rig.hpp, tests/c_rig.hpp", tidy(LAWFUL | rigs)[1])
+
     def test_a_full_folder_and_a_prefix_that_is_a_folder_are_found(self):
         many = {f"docs/page{'abcdefghijklmnopqrstu'[i]}.md": "words\n" for i in range(21)}
         self.assertEqual(tidy(LAWFUL | dict(list(many.items())[:20])), (0, ""))

@@ -5,6 +5,9 @@ judged by where that file lies, so that no include escapes: base <- os <- device
 <- formats, base <- policy <- context; include/ knows include/ only; nothing but examples knows an application; the
 Python module of an application knows what all Python modules contain. Tests may include anything.
 
+No files include each other, tests neither. No law is about circles of folders: folders of one layer, such as a folder
+and one within it, may include files of each other. The table of layers leaves no circle between layers.
+
 Python: LAYERS_OF_PYTHON, each of which may import those before it. Any import counts, one inside a function or for a
 type checker as well: whoever reads a module has to have read what it names.
 """
@@ -222,6 +225,17 @@ def tree_circles(sources: dict[str, Source]) -> Iterator[Finding]:
     for circle in circles(graph):
         first = min(circle)
         yield Finding("circle", known[first].path, 1, "imports in a circle: " + ", ".join(sorted(circle)))
+
+
+def tree_include_circles(sources: dict[str, Source]) -> Iterator[Finding]:
+    """Files of C and C++ that include each other, over any number of others."""
+    graph = {}
+    for path, source in sources.items():
+        if source.suffix in CPP:
+            targets = {found(source, name, sources) for _, _, name in includes(source)}
+            graph[path] = sorted(target for target in targets if target and sources[target].suffix in CPP)
+    for circle in circles(graph):
+        yield Finding("circle", min(circle), 1, "includes in a circle: " + ", ".join(sorted(circle)))
 
 
 def circles(graph: dict[str, list[str]]) -> Iterator[set[str]]:

@@ -2,7 +2,7 @@
 // library header and NVRTC compiles it as it is.
 #pragma once
 
-#include "penstock/ondevice/platform.hpp"
+#include "penstock/ondevice/native/native.hpp"
 
 namespace penstock::ondevice {
 namespace ptx {

@@ -3,8 +3,9 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <time.h>
 
-#include "penstock/ondevice/platform.hpp"
+#include "penstock/ondevice/native/native.hpp"
 
 namespace penstock::ondevice {
 
