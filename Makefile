@@ -4,10 +4,12 @@
 #   make wheel
 PYTHON  ?= python3
 DIR     ?= .
-# As it was typed: make would run a $$(shell) in it, and the shell what quotes in it let out. Recipes use $$PENSTOCK_DIR.
+# Recipes use $$PENSTOCK_DIR, which is what the user typed: make would run a $$(shell) in DIR, and the shell would run
+# what follows a quote in it.
 export PENSTOCK_DIR := $(value DIR)
 unexport DIR
-# Who has it set would wait for each process to compile what another has compiled. Nothing but __pycache__ comes of it.
+# A user may have set it. Each process of Python would then compile what another has compiled. Without it Python writes
+# folders __pycache__, and nothing else.
 unexport PYTHONDONTWRITEBYTECODE
 VENV    := .venv
 BIN     := $(VENV)/bin
@@ -27,16 +29,17 @@ PYTEST   = pytest -n $$(( 2 * $(JOBS) + 1 )) --dist loadfile --max-worker-restar
 PRESET  ?=
 TREE     = $(if $(PRESET),build/$(PRESET),"$$(ls -td build/cp*-linux_* | head -1)")
 JOBS    ?= $(shell nproc)
-# Anything here has `make test` run what tests/slow.txt and python/tests/slow.txt list too: make test SLOW=yes
+# With any value `make test` runs what tests/slow.txt and python/tests/slow.txt list too: make test SLOW=yes
 SLOW    ?=
 # CUDA compiles for the GPUs that are here. Without one it compiles for the oldest, whose code newer ones translate.
 GPUS     = $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null \
              | grep -xE '[0-9]+[.][0-9]+' | tr -d . | sort -u | tr '\n' ';' | sed 's/;$$//')
 ARCHITECTURES ?= $(or $(GPUS),80)
-# Half of a compilation is reading standard headers. They are compiled once, where no compiler cache does better.
+# Compilers spend half of their time on standard headers. This build compiles them once, unless it has a compiler cache,
+# which does better.
 PCH     := $(if $(CMAKE_CXX_COMPILER_LAUNCHER),OFF,ON)
-# Many sources of a library are compiled as one. Who changes sources is quicker with `make test GROUPS=OFF`, and so is
-# who has a compiler cache.
+# A compiler takes many sources of a library as one. A developer who changes sources is quicker with `make test
+# GROUPS=OFF`. A build with a compiler cache takes sources one by one.
 GROUPS  ?= $(PCH)
 WHEELS  := build/wheels
 PACKAGE := $(shell find python/penstock python/penstock_bench bindings apps src include cmake \( -name '*.py' -o -name '*.[ch]pp' \
@@ -80,8 +83,8 @@ plan: # told before anything is begun
 	  "$(if $(FIRST),installs what is missing$(comma) builds the package (about $(call MINUTES,$(if $(filter report,$(MAKECMDGOALS)),$(PART),$(ALL))) minutes on $(JOBS) cores; later runs build only what changed),builds what changed)" \
 	  "$$PENSTOCK_DIR" >&2
 
-# All parts run, whichever fail. What tests of Python compile to is kept while those of C++ are built, else each worker would
-# compile all: 21 s of a core, 9 s where it is there.
+# make runs all parts, whichever fail. pytest compiles the tests of Python while make builds those of C++: otherwise
+# each worker would compile all of them, in 21 s of a core. A worker that finds them compiled needs 9 s.
 test: $(TESTED) $(STAMPS)/test-tools
 	$(WITH) cmake $(if $(PRESET),--preset $(PRESET),-S . -B $(TREE) -DPENSTOCK_TESTS=ON) -DPENSTOCK_PCH=$(PCH) \
 	  -DPENSTOCK_GROUPS=$(GROUPS) -DPENSTOCK_SLOW_TESTS=$(if $(SLOW),ON,OFF)
@@ -154,7 +157,7 @@ $(STAMPS)/venv: $(STAMPS)/system
 	@touch $@
 
 # $1: ON or OFF, the applications. $2: minutes of a core, where all is compiled. $3: ON or OFF, CUDA. $4: the extras.
-# Most of what is installed is never imported: Python compiles what is, when it is.
+# pip compiles nothing: Python compiles a module when a program imports it, and programs import few of these.
 define BUILD
 	@echo "building the package: $(if $(FIRST),about $(call MINUTES,$2) minutes on $(JOBS) cores,only what changed)" >&2
 	@$(PYTHON) tools/progress.py build/package.log $(BIN)/python -m pip install -v --no-compile --no-build-isolation \
