@@ -1,9 +1,9 @@
 # Finds nvcc. With it: target penstock_cuda brings the static runtime, which opens libcuda only when first used, so the
 # same build runs on machines without a GPU. Without it the build is CPU-only and says so.
 #
-# What a library has with CUDA alone is compiled by itself, and all else of it in the same way with CUDA and without: a
-# build that began without keeps its objects (`make report` on a machine without a GPU). penstock_cuda_headers is for
-# targets that are compiled with CUDA's headers as a whole: applications and tests.
+# The build compiles a source that needs CUDA by itself. It compiles all other sources of a library in the same way
+# with CUDA and without, so that a build that began without CUDA keeps its objects (`make report` on a machine without
+# a GPU). penstock_cuda_headers is for targets whose every source may include CUDA's headers: applications and tests.
 include(CheckLanguage)
 add_library(penstock_cuda INTERFACE)
 add_library(penstock_cuda_headers INTERFACE)

@@ -9,8 +9,8 @@ set(PENSTOCK_PCH_HEADERS
   <system_error> <thread> <tuple> <type_traits> <unordered_map> <utility> <vector>)
 
 # penstock_precompile(KIND TARGET extra headers...): targets of one kind have the same flags and share one file, which
-# the first of them owns. Compilers take it where a target defines more than the owner, not where it defines less: so
-# the first is one of penstock_headers, which defines nothing.
+# the first of them owns. A compiler takes the file if the target defines more macros than the owner, but not if it
+# defines fewer. The first is therefore one of penstock_headers, which defines none.
 function(penstock_precompile kind target)
   if(NOT PENSTOCK_PCH OR (PENSTOCK_PCH STREQUAL "TESTS" AND NOT kind MATCHES "test$"))
     return()

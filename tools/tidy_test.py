@@ -193,6 +193,8 @@ class Tidy(unittest.TestCase):
         self.in_source("words", "// It is what nobody asked for.\n", 2)
         self.finds("words", "docs/more.md", "The lane is let go\nwhen somebody asks.\n", 2)
         self.finds("words", "python/penstock/_evidence.py", PYTHON + "x = 1  # The same of rows.\n", 2)
+        for path in ("Makefile", "cmake/More.cmake", "src/os/more/CMakeLists.txt", "tools/more.sh"):
+            self.finds("words", path, "# What this is for, and why.\nset(x)  # Takes part. Who waits, gets it.\n", 2)
         prose = "// Whoever holds the lock says who the caller is.\n"
         self.assertEqual(tidy(LAWFUL | {"src/os/fd.hpp": LAWFUL["src/os/fd.hpp"] + prose}), (0, ""))
 

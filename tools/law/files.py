@@ -45,6 +45,7 @@ DEAD_CODE = re.compile(
     r"^//\s{0,3}(?:(?:if|for|while|switch)\s*\(.*[){;]|return\b.*;|(?:auto\b|const\b|std::).*[;{]|"
     r"[\w:.>\[\]-]+\s*(?:=|\+=|-=)\s*[^=].*;|[\w:.>-]+\(.*\);|[{}]);?\s*$"
 )
+HASH_COMMENT = re.compile(r"(?:^|\s)#+\s+(.*)")  # of a Makefile, of CMake and of the shell
 # Sentences without an actor: whom "who" means, and which of them, a reader has to guess.
 NO_ACTOR = re.compile(r"(?:^|[.:;?!]\s+)(?:Who|The same of|Of (?:the|an?))\s|\b(?:[Nn]o|[Ss]ome)body\b")
 MAYBE_NO_ACTOR = re.compile(r"(?:Who|The same of|Of (?:the|an?))\s|(?:[Nn]o|[Ss]ome)body")  # of NO_ACTOR
@@ -145,6 +146,10 @@ def comments(source: Source) -> Iterator[tuple[int, str]]:
         yield from ((line, text.strip("/* \n")) for line, text in cpp.comments(source.text))
     elif source.suffix == ".md":
         yield from enumerate(source.text.splitlines(), 1)
+    elif source.suffix in (".cmake", ".sh") or PurePosixPath(source.path).name == "Makefile":
+        for line, text in enumerate(source.text.splitlines(), 1):
+            if comment := HASH_COMMENT.search(text):
+                yield line, comment.group(1)
     elif source.suffix == ".py":
         with contextlib.suppress(tokenize.TokenError, SyntaxError):
             for token in tokenize.generate_tokens(io.StringIO(source.text).readline):
