@@ -207,6 +207,8 @@ class Tidy(unittest.TestCase):
         self.in_source("function-lines", "int f(int a) {\n" + "    a += 1;\n" * 69 + "    return a;\n}\n", 2)
         body = "Thing::Thing(int a)\n    : a_{a}, b_(a) {\n" + "    if (a) {\n    }\n" * 36 + "}\n"
         self.in_source("function-lines", body, 2)
+        self.finds("function-lines", "tools/more.py", PYTHON + "def f():\n" + "    print()\n" * 70, 2)
+        self.assertEqual(tidy(LAWFUL | {"tools/more.py": PYTHON + "def f():\n" + "    print()\n" * 69}), (0, ""))
 
     def test_python_that_cannot_be_read_is_found(self):
         self.finds("syntax", "tools/more.py", '"""What this is for, and what must stay true."""\ndef (:\n', 2)
@@ -231,12 +233,32 @@ class Tidy(unittest.TestCase):
         self.in_source("print", "void f() { std::cerr << 1; }\n", 2)
         self.in_source("exit", "void f() { std::abort(); }\n", 2)
         self.in_source("getenv", 'const char* f() { return std::getenv("X"); }\n', 2)
-        self.in_source("cuda", "int f() { return cudaMalloc(nullptr, 1); }\n", 2)
-        self.in_source("cuda", "int f() { return cuFileDriverOpen(); }\n", 2)
         self.in_source("raw-memory", "int* f() { return new int(3); }\n", 2)
         self.in_source("raw-memory", "void f(int* x) { delete x; }\n", 2)
         self.in_source("raw-memory", "void* f() { return malloc(3); }\n", 2)
+        self.finds("raw-memory", "bindings/python/core/more.cpp", HEAD + "int* f() { return new int(3); }\n", 2)
+        self.finds("raw-memory", "bindings/python/core/more.cpp", HEAD + "void f(int* x) { delete[] x; }\n", 2)
         self.in_source("using-namespace", "using namespace std;\n", 2)
+
+    def test_cuda_is_named_by_the_device_and_by_files_that_say_so_only(self):
+        code = HEAD + "#include <cuda_runtime_api.h>\ncudaError_t f(cudaStream_t);\n"
+        for path in ("src/os/more.cpp", "src/path/cufile/more.cpp", "include/penstock/more.hpp", "bindings/c/more.cpp"):
+            self.finds("cuda", path, code, 2)
+            self.finds("cuda", path, HEAD + "int f() { return cuInit(0); }\n", 2)
+            self.finds("cuda", path, HEAD + "int f(CUdeviceptr) { return 0; }\n", 2)
+        for path in ("src/device/cuda/more.hpp", "src/a/more_cuda.cpp", "src/a/more_kernels.hpp", "src/a/more.cu"):
+            self.assertNotIn(": cuda: ", tidy(LAWFUL | {path: code})[1])
+        for path in ("src/os/more.cpp", "src/device/cuda/more.cpp", "src/path/more_cuda.cpp"):
+            self.finds("cuda", path, HEAD + "int f() { return cuFileDriverOpen(); }\n", 2)
+        owner = {"src/path/cufile/more.cpp": HEAD + "#include <cufile.h>\nint f() { return cuFileDriverOpen(); }\n"}
+        self.assertNotIn(": cuda: ", tidy(LAWFUL | owner)[1])
+
+    def test_the_interpreters_lock_taken_or_left_by_hand_is_found(self):
+        for call in ("nb::gil_scoped_release left", "nb::gil_scoped_acquire held", "PyEval_SaveThread()"):
+            for path in ("bindings/python/core/more.cpp", "apps/solver/python/more.cpp"):
+                self.finds("gil", path, HEAD + f"void f() {{ {call}; }}\n", 2)
+        owner = {"bindings/python/shared/gil.hpp": HEAD + "nb::gil_scoped_release left;\n"}
+        self.assertEqual(tidy(LAWFUL | owner), (0, ""))
 
     def test_mutable_state_outside_objects_is_found(self):
         self.in_source("mutable-static", "static int counter = 0;\n", 2)

@@ -19,14 +19,17 @@ PARAMETERS = 4
 SHORT_LIST = 15  # lines of a CMakeLists.txt that needs no head: a list of files says what it is
 HEAD_CHARACTERS = 24  # a head shorter than this says nothing
 
-BANNED = [  # rule, what, instead, where (folder prefix), except for files that match
+LIBRARY = ("include/", "src/", "bindings/")
+BANNED = [  # rule, what, instead, where (folders), except for files that match
     ("print", r"(?<![\w.>])(?:printf|fprintf|vprintf|puts|perror)\s*\(|\bstd::(?:cout|cerr|clog)\b",
      "the library prints nothing: return an Error", "src/", TESTS),
     ("exit", r"(?<![\w.>])(?:std::|::)?(?:exit|_exit|abort|quick_exit|terminate)\s*\(",
      "the library never ends the process: throw an Error", "src/", TESTS),
     ("getenv", r"\b(?:secure_)?getenv\s*\(", "settings come as options", "src/", TESTS),
-    ("cuda", r"\b(?:cuda[A-Z]\w*|cuFile[A-Z]\w*|cu(?:Init|Ctx|Mem|Device|Stream|Event|Pointer|Driver)[A-Z]?\w*)\s*\(",
-     "use the Device contract", "src/", r"^src/device/|^src/path/cufile/|_kernels\.cu$|" + TESTS),
+    ("cuda", r"\b(?:cuda[A-Z]|cu(?!File)[A-Z]|CU(?!file)[a-z])\w*|#\s*include\s*<cuda\w*\.h>",
+     "use the Device contract", LIBRARY, r"^src/device/|\.cu$|_cuda\.cpp$|_kernels\.hpp$|" + TESTS),
+    ("cuda", r"\b(?:cuFile[A-Z]|CUfile)\w*|#\s*include\s*<cufile\.h>", "only src/path/cufile/ names cuFile", LIBRARY,
+     r"^src/path/cufile/|" + TESTS),
     ("raw-memory", r"\bnew\s+[\w:(]|(?<!=)(?<!= )\bdelete\b(?:\s*\[\])?\s+\w|"
      r"(?<![\w.>])(?:std::|::)?(?:malloc|calloc|realloc|free|strdup)\s*\(",
      "use an owner", "src/", TESTS),

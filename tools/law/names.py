@@ -26,6 +26,7 @@ LIBRARIES = {  # folder: the library its types belong to
     "apps/hmatrix/": "hmatrix",
     "apps/nbody/": "nbody",
     "apps/preload/": "preload",
+    "apps/vfd/": "vfd",
     "python/penstock/": "python",
     "python/penstock_bench/": "python_bench",
 }
