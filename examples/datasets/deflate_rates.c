@@ -1,6 +1,6 @@
 /* How fast three libraries inflate what a file's chunks hold, one core, by the thread's own time:
  *
- *   gcc -O2 -o /tmp/deflate_rates examples/datasets/deflate_rates.c -ldeflate -lisal -lz && /tmp/deflate_rates CHUNK.z...
+ *   gcc -O2 -o /tmp/rates examples/datasets/deflate_rates.c -ldeflate -lisal -lz && /tmp/rates CHUNK.z...
  *
  * A CHUNK.z is a zlib stream of at most 16 MiB. The libraries take turns, 41 times; medians are printed, and a result
  * that differs from zlib's ends the program. docs/decisions/0068 has the figures of one machine. */
