@@ -8,7 +8,7 @@ install(FILES ${PROJECT_SOURCE_DIR}/include/penstock.h ${PROJECT_SOURCE_DIR}/inc
   ${PROJECT_SOURCE_DIR}/include/penstock_restart.h ${PROJECT_SOURCE_DIR}/include/penstock_snapshot.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/penstock DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-  COMPONENT development FILES_MATCHING PATTERN "*.hpp")
+  COMPONENT development FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
 if(PENSTOCK_PYTHON)  # a wheel contains no links: for -lpenstock a linker script names the library
   set(link NAMELINK_SKIP)
   file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/wheel/libpenstock.so "INPUT(libpenstock.so.0)\n")
