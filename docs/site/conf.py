@@ -49,9 +49,10 @@ suppress_warnings = ["toc.not_included", "ref.python"]
 
 SIDEBAR = {
     "Guide": (
-        *("docs/guide/install-and-link", "docs/python", "docs/guide/datasets", "docs/formats"),
-        *("docs/guide/training", "docs/gpu", "docs/cli", "docs/profile", "docs/guide/paths"),
-        *("docs/guide/languages", "docs/guide/troubleshooting", "docs/untrusted-files", "docs/applications/hmatrix"),
+        *("docs/guide/install-and-link", "docs/python", "docs/guide/datasets", "docs/formats", "docs/guide/from-h5py"),
+        *("docs/simulation", "docs/unmodified", "docs/formats/hdf5-driver", "docs/guide/training", "docs/gpu"),
+        *("docs/cli", "docs/profile", "docs/guide/paths", "docs/guide/troubleshooting", "docs/guide/languages"),
+        *("docs/untrusted-files", "docs/applications/hmatrix"),
     ),
     "Reference": ("docs/site/python", "docs/site/native"),
     "Measured": ("docs/bench", "docs/measured/README"),
