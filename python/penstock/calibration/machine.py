@@ -9,11 +9,12 @@ import hashlib
 import json
 import os
 import platform
+import tempfile
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from penstock import Context, _core
+from penstock import Context, Error, _core
 from penstock.calibration.cufile_setup import cufile_setup
 from penstock.calibration.media import no_medium
 
@@ -99,7 +100,17 @@ def mount_of(directory: Path) -> dict[str, str]:
         fields, tail = left.split(), right.split()
         if fields[0] == wanted:
             return {"type": tail[0], "options": _core.public_mount_options(",".join([fields[5], *tail[2:3]]))}
-    return {"type": "unknown", "options": ""}
+    return {"type": _file_system_of(directory), "options": ""}
+
+
+def _file_system_of(directory: Path) -> str:
+    """As the core names it by the number that statfs tells, of a file without a name there: where the system lists no
+    mount for the directory, as in a chroot whose / is none."""
+    try:
+        with tempfile.TemporaryFile(dir=directory) as made, Context("host") as context:
+            return str(context.open(f"/proc/self/fd/{made.fileno()}").facts["file_system"])
+    except (OSError, Error):
+        return "unknown"
 
 
 def _cpu_model() -> str:
