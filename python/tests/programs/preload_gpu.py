@@ -65,8 +65,8 @@ def run(program: Path, words: tuple[object, ...], file: Path, preloaded: bool) -
 
 
 def engine_writes(file: Path, mib: int) -> float:
-    """GB/s of the engine's own writes from memory of the GPU, the median of three, of which each empties the file, opens
-    and closes it, as the program does in its time."""
+    """GB/s of the engine's own writes from memory of the GPU, the median of three. Each empties the file, opens and
+    closes it, as the program does in its time."""
     found = []
     with penstock.Context(device="cuda:0") as context:
         memory = context.allocate(mib << 20)
@@ -124,7 +124,7 @@ def main() -> int:
         for how in ways:
             for memory in ("managed", "device"):
                 words = (how, memory, file, given.mib)
-                engine = engine_writes(file, given.mib) if "write" in how else 0.0  # a disk has another rate each minute
+                engine = engine_writes(file, given.mib) if "write" in how else 0.0  # disks change from minute to minute
                 plain, what = run(program, words, file, preloaded=False)
                 print(f"{program.name} {how} {memory}: as it is: {told(plain, what)}")
                 ours, report = run(program, words, file, preloaded=True)
