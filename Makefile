@@ -20,8 +20,8 @@ SCRATCH := $(if $(filter tmpfs,$(shell stat -f -c %T /tmp)),$(CURDIR)/build/tmp)
 ON_DISK := $(if $(SCRATCH),TMPDIR="$(SCRATCH)" TEST_TMPDIR="$(SCRATCH)")
 STAMPS  := build/stamps
 RESULTS := build/results
-SOAKED  := $(addprefix durable/test_,power_cuts signals_at_steps faults_writing) gpu/test_random history/test_killed \
-           $(addsuffix /test_fuzz,hdf5 netcdf zarr)
+SOAKED  := $(addprefix durable/test_,power_cuts signals_at_steps faults_writing) gpu/test_random \
+           $(addsuffix /test_killed,history restart) $(addsuffix /test_fuzz,hdf5 netcdf zarr)
 # Two thirds of their time tests wait for a disk or a process.
 PYTEST   = pytest -n $$(( 2 * $(JOBS) + 1 )) --dist loadfile --max-worker-restart 0
 # Tests of C++ are built where the package is, whose objects they share, or apart by one of CMakePresets.json:
