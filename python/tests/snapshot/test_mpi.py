@@ -1,9 +1,9 @@
-"""Ranks of MPI, in C and Fortran, write one snapshot, or a file each and a virtual one. One rank has no particles."""
+"""Ranks of MPI, in C and Fortran, write one snapshot, or a file each and a virtual one: with each MPI that is here, by
+one to eight ranks, any of which may have no particles."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -11,18 +11,14 @@ import h5py
 import numpy as np
 import pytest
 from c_abi.compilers import works
+from c_abi.mpi_rig import MAY_START, kinds_of, marks_of, says_to
 from c_abi.snapshot_rig import LIBRARY
 
 TREE = Path(__file__).parents[3]
 LIMIT_S = 120
-RANKS = 3
-ROOT_TOO = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-ROOT_TOO |= {"OMPI_MCA_rmaps_base_oversubscribe": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
-ROOT_TOO |= {"OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
-pytestmark = [
-    pytest.mark.skipif(not LIBRARY.exists(), reason="the package is not installed: it has no library"),
-    pytest.mark.skipif(shutil.which("mpirun") is None, reason="there is no MPI"),
-]
+ROOT_TOO = MAY_START | {"OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
+KINDS = kinds_of("mpicc")
+pytestmark = marks_of("mpicc", KINDS, "C")
 FORTRAN = """
 program particles
   use mpi_f08
@@ -32,7 +28,7 @@ program particles
   type(penstock_snapshot_options) :: options
   type(penstock_snapshot_field) :: fields(2)
   character(kind=c_char, len=22), target :: paths(2)
-  character(kind=c_char, len=256) :: name
+  character(kind=c_char, len=256) :: name, empty, files
   real(c_double), allocatable, target :: positions(:, :)
   integer(c_int64_t), allocatable, target :: ids(:)
   type(c_ptr) :: context, snapshot
@@ -40,16 +36,20 @@ program particles
   integer :: rank
   call MPI_Init()
   call MPI_Comm_rank(MPI_COMM_WORLD, rank)
-  own = merge(0, 1000 - rank, rank == 1)
+  call get_command_argument(1, name)
+  call get_command_argument(2, empty) ! the ranks without particles, a digit each
+  call get_command_argument(3, files)
+  own = merge(0, 1000 - rank, scan(empty, achar(iachar('0') + rank)) > 0)
   allocate (positions(3, own), ids(own))
   ids = [(int(rank, c_int64_t)*1000 + i, i=0, own - 1)]
   do i = 1, own
     positions(:, i) = ids(i) + 0.25d0*[0, 1, 2]
   end do
-  call get_command_argument(1, name)
   call need(penstock_context_create(context=context, error=error))
   call penstock_mpi_snapshot_number(options, MPI_COMM_WORLD)
   options%memory = penstock_system
+  options%file_each = merge(1, 0, files == 'each')
+  options%virtual_file = options%file_each
   call need(penstock_snapshot_open(context, penstock_name(trim(name)), options, snapshot, error))
   call need(penstock_mpi_snapshot_array(snapshot, 'PartType1/Coordinates', 'float64', shape(positions, c_int64_t), &
                                         MPI_COMM_WORLD, error))
@@ -74,59 +74,82 @@ end program
 """
 
 
-def run(program: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = ["mpirun", "-n", str(RANKS), str(program), *arguments]
-    environment = {**os.environ, **ROOT_TOO}
-    return subprocess.run(command, cwd=program.parent, env=environment, capture_output=True, text=True, timeout=LIMIT_S)
+@pytest.fixture(scope="module", params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    return request.param
 
 
-def compiled(compiler: str, program: Path, sources: list[Path], *flags: str) -> Path:
-    if not works(compiler):
-        pytest.skip(f"there is no {compiler} that finds its compiler")
+def compiled(compiler: str, program: Path, sources: list[Path], *flags: str) -> list[str]:
+    """What starts it with so many ranks."""
     command = [compiler, *flags, *map(str, sources), str(LIBRARY), f"-Wl,-rpath,{LIBRARY.parent}", "-o", str(program)]
     subprocess.run(command, cwd=program.parent, check=True)
-    return program
-
-
-def check(name: Path) -> None:
-    with h5py.File(name) as file:
-        wanted = np.concatenate([np.arange(1000), 2000 + np.arange(998)])
-        np.testing.assert_array_equal(file["PartType1/ParticleIDs"][...], wanted)
-        np.testing.assert_array_equal(file["PartType1/Coordinates"][...], wanted[:, None] + [0, 0.25, 0.5])
+    return [compiler.replace("mpicc", "mpirun").replace("mpifort", "mpirun"), "-n", "{}", str(program)]
 
 
 @pytest.fixture(scope="module")
-def c_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def c_program(kind: str, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    flags = ["-Wall", "-Wextra", "-Werror", f"-I{TREE / 'include'}"]
     sources = [TREE / "examples" / "particles" / "mpi_particles.c"]
-    return compiled("mpicc", tmp_path_factory.mktemp("mpi") / "particles", sources, f"-I{TREE / 'include'}")
+    return compiled(f"mpicc{kind}", tmp_path_factory.mktemp("mpi") / "particles", sources, *flags)
 
 
-def test_ranks_write_one_file_from_c(c_program: Path, tmp_path: Path) -> None:
-    name = tmp_path / "s.hdf5"
-    ran = run(c_program, str(name))
-    assert ran.returncode == 0, ran.stderr
-    check(name)
-    assert list(tmp_path.iterdir()) == [name]
-
-
-def test_ranks_write_a_file_each_from_c(c_program: Path, tmp_path: Path) -> None:
-    name = tmp_path / "s.hdf5"
-    assert run(c_program, str(name), "each").returncode == 0
-    check(name)
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["s.0.hdf5", "s.1.hdf5", "s.2.hdf5", "s.hdf5"]
-
-
-def test_a_failure_is_told_by_the_rank_that_has_it(c_program: Path, tmp_path: Path) -> None:
-    ran = run(c_program, str(tmp_path / "none" / "s.hdf5"))
-    assert ran.returncode != 0 and "No such file or directory" in ran.stderr
-
-
-def test_ranks_write_one_file_from_fortran(tmp_path: Path) -> None:
-    (tmp_path / "particles.f90").write_text(FORTRAN)
+@pytest.fixture(scope="module")
+def fortran_program(kind: str, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    if not works(f"mpifort{kind}"):
+        pytest.skip(f"there is no mpifort{kind} that finds its compiler")
+    folder = tmp_path_factory.mktemp("mpi")
+    (folder / "particles.f90").write_text(FORTRAN)
     names = ("penstock", "penstock_history", "penstock_mpi", "penstock_snapshot", "penstock_mpi_snapshot")
-    sources = [TREE / "bindings" / "fortran" / f"{one}.f90" for one in names] + [tmp_path / "particles.f90"]
-    program = compiled("mpifort", tmp_path / "particles", sources)
-    (tmp_path / "out").mkdir()
-    ran = run(program, str(tmp_path / "out" / "s.hdf5"))
+    sources = [TREE / "bindings" / "fortran" / f"{one}.f90" for one in names] + [folder / "particles.f90"]
+    return compiled(f"mpifort{kind}", folder / "particles", sources)
+
+
+def run(program: list[str], ranks: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [one.format(ranks) for one in program] + list(arguments)
+    environment = {**os.environ, **ROOT_TOO}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LIMIT_S)
+
+
+def check(name: Path, ranks: int, files: str, empty: str = "1") -> None:
+    """The particles of all ranks in their order, and no file beside those that were asked for."""
+    rows = [np.arange(0 if str(rank) in empty else 1000 - rank) + 1000 * rank for rank in range(ranks)]
+    wanted = np.concatenate(rows)
+    with h5py.File(name) as file:
+        np.testing.assert_array_equal(file["PartType1/ParticleIDs"][...], wanted)
+        np.testing.assert_array_equal(file["PartType1/Coordinates"][...], wanted[:, None] + [0, 0.25, 0.5])
+    parts = [f"{name.stem}.{rank}.hdf5" for rank in range(ranks)] if files == "each" else []
+    assert sorted(one.name for one in name.parent.iterdir()) == sorted([*parts, name.name])
+    for part, own in zip(parts, rows, strict=False):
+        with h5py.File(name.with_name(part)) as file:
+            np.testing.assert_array_equal(file["PartType1/ParticleIDs"][...], own)
+
+
+@pytest.mark.parametrize("files", ["one", "each"])
+@pytest.mark.parametrize("ranks", [1, 2, 3, 8])
+def test_ranks_write_their_particles_from_c(c_program: list[str], tmp_path: Path, ranks: int, files: str) -> None:
+    name = tmp_path / "s.hdf5"
+    ran = run(c_program, ranks, str(name), files)
+    assert ran.returncode == 0, ran.stderr
+    check(name, ranks, files)
+
+
+@pytest.mark.parametrize("files", ["one", "each"])
+@pytest.mark.parametrize(
+    ("ranks", "empty"),
+    [(1, "-"), (1, "0"), (2, "1"), (3, "0"), (3, "012"), (8, "-"), (8, "0246"), (8, "01234567")],
+)
+def test_ranks_write_their_particles_from_fortran(
+    fortran_program: list[str], tmp_path: Path, ranks: int, empty: str, files: str
+) -> None:
+    name = tmp_path / "s.hdf5"
+    ran = run(fortran_program, ranks, str(name), empty, files)
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    check(tmp_path / "out" / "s.hdf5")
+    check(name, ranks, files, empty)
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_a_failure_is_told_by_its_words(c_program: list[str], tmp_path: Path, ranks: int) -> None:
+    *launcher, binary = c_program
+    said = tmp_path / "said"
+    ran = run([*launcher, *says_to(said), binary], ranks, str(tmp_path / "none" / "s.hdf5"))
+    assert ran.returncode != 0 and "No such file or directory" in said.read_text()
