@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
+from penstock import Error
 from penstock.calibration.workspace import NotPossible
 from penstock_bench.engine.run import Run
 
@@ -38,7 +40,8 @@ class Probe:
 def run_rounds(run: Run, probes: list[Probe]) -> bool:
     """Adds one row of the suite's kind for each probe and round that has none yet. No probe begins after the seconds of
     the definition. What cannot be measured is added once, as missing. False when the limit passed first: a row of kind
-    "stopped" says what it cost."""
+    "stopped" says what it cost. Requires: no two probes have one name, for the second would never be measured."""
+    _need_own_names(probes)
     kind, repeats, seconds = run.definition.kind, run.definition.repeats, run.definition.seconds
     results = run.results
     order = random.Random(11)
@@ -65,6 +68,13 @@ def run_rounds(run: Run, probes: list[Probe]) -> bool:
             rate = sample["bytes"] / sample["seconds"]
             results.add(kind, name=probe.name, round=turn, bytes_per_second=rate, **sample)
     return True
+
+
+def _need_own_names(probes: list[Probe]) -> None:
+    for name, number in Counter(probe.name for probe in probes).items():
+        if number > 1:
+            cause = f"{number} probes have the name '{name}', and a round would measure one of them"
+            raise Error(code="invalid_argument", operation="run_rounds", cause=cause, advice="give each its own name")
 
 
 def _gather(probes: list[Probe]) -> None:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from lone_run import lone_run
 
 from penstock import Context, Error
 from penstock.calibration.workspace import Workspace
+from penstock_bench.engine.run import Run as SuiteRun
 from penstock_bench.runs import stored
 from penstock_bench.suites.data import files, measure, pairs
 
@@ -41,6 +43,17 @@ def test_every_pair_is_measured_or_told_missing(penstock: Run, tmp_path: Path) -
         assert row["times_peer"] == pytest.approx(row["median_us"] / row["peer_us"])
     assert "HDF5: a row into memory of NumPy" in ran.out
     assert not list(tmp_path.glob("penstock-bench-*"))
+
+
+@pytest.mark.parametrize("emulated", [True, False], ids=["host", "gpu"])
+def test_no_two_pairs_have_one_name(emulated: bool) -> None:
+    """A round measures a name once: of two pairs it would be now the one, now the other."""
+    place = SimpleNamespace(directory=Path("nowhere"))
+    run = SimpleNamespace(emulated=emulated, settings={}, bytes=4 << 20, workspace=place, context=None)
+    names = [pair.name for pair in pairs.pairs(cast(SuiteRun, run))]
+    assert sorted(set(names)) == sorted(names)
+    beside = {name.partition(" beside ")[2] for name in names if " beside " in name}
+    assert beside == (set() if emulated else {"nvCOMP", "all cores"})
 
 
 def test_a_wrong_element_ends_the_run(tmp_path: Path) -> None:

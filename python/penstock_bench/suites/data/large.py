@@ -54,7 +54,7 @@ def pairs(run: Run) -> Iterator[Pair]:
     yield Pair("gzip and shuffle: all", beside, partial(_of_all, run, "auto"), needs, 0.02, whole, by_clock=True)
     for decode, word in () if run.emulated else (("gpu", "nvCOMP"), ("host", "all cores")):
         make = partial(_of_two, run, decode)
-        yield Pair("gzip and shuffle: all, auto", word, make, needs, 0.02, whole, by_clock=True)
+        yield Pair(f"gzip and shuffle: all, auto beside {word}", word, make, needs, 0.02, whole, by_clock=True)
     for name, kind in _KINDS.items():
         make = partial(_of_many, run, kind)
         yield Pair(f"{many} rows of 2 KiB{name}", beside, make, needs, 0.02, many * MANY_BYTES, by_clock=True)
