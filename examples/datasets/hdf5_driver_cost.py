@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -139,7 +140,7 @@ class GpuMemory:
         dataset.write_direct(hdf5_view(array, dataset))
 
     def to_host(self, array: Any) -> np.ndarray:
-        return array.get()
+        return np.asarray(array.get())
 
 
 class DatasetRead:
@@ -161,7 +162,7 @@ class DatasetRead:
             raise OSError("H5Dread failed")
 
 
-def timed_rows(file: h5py.File, place: str, memory: Any) -> Iterator[tuple[str, float]]:
+def timed_rows(file: Any, place: str, memory: Any) -> Iterator[tuple[str, float]]:
     whole, table = file["whole"][...], file["table"][...]
     cases: list[tuple[str, str, Any, np.ndarray]] = [
         ("all, contiguous", "whole", np.s_[:], whole),
@@ -171,7 +172,7 @@ def timed_rows(file: h5py.File, place: str, memory: Any) -> Iterator[tuple[str, 
     for name, dataset, part, expected in cases:
         array = memory.empty(expected.shape)
         memory.read(file[dataset], array, part)  # the first has the page faults
-        yield f"{name}, {place}", seconds(lambda d=dataset, p=part, a=array: memory.read(file[d], a, p))
+        yield f"{name}, {place}", seconds(partial(memory.read, file[dataset], array, part))
         assert np.array_equal(memory.to_host(array), expected), name
     array, pieces = memory.empty((PIECE,)), [np.s_[at : at + PIECE] for at in starts(len(whole))]
     dataset = file["whole"]
@@ -188,7 +189,7 @@ def timed_rows(file: h5py.File, place: str, memory: Any) -> Iterator[tuple[str, 
     assert np.array_equal(file["written"][...], whole)
 
 
-def timed_tiles(file: h5py.File, name: str, memory: Any) -> Iterator[tuple[str, float]]:
+def timed_tiles(file: Any, name: str, memory: Any) -> Iterator[tuple[str, float]]:
     """All of a dataset whose chunks have short rows, with HDF5's chunk cache or without."""
     dataset = file["tiles"]
     array = memory.empty(dataset.shape)
@@ -212,5 +213,5 @@ if __name__ == "__main__":
         process(sys.argv[2])
     else:
         size, count = float((sys.argv[1:] or ["128"])[0]), int((sys.argv[2:] or ["5"])[0])
-        with tempfile.TemporaryDirectory(dir=(sys.argv[3:] or [None])[0]) as made:
+        with tempfile.TemporaryDirectory(dir=sys.argv[3] if len(sys.argv) > 3 else None) as made:
             main(size, count, Path(made))

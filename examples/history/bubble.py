@@ -50,14 +50,15 @@ def draw(name: Path) -> None:
         rising = [on_host(file["W"][step, middle]).T for step in range(len(times))]
     figure = Figure(figsize=(8.4, 3.9), layout="constrained")
     grid = figure.subplots(2, len(times) // 2, sharex=True, sharey=True)
+    shown = []
     for axes, minutes, colours, lines in zip(grid.flat, times, warmth, rising, strict=True):
-        shown = axes.pcolormesh(x, z, colours, cmap="OrRd", vmin=0, vmax=4, shading="gouraud", rasterized=True)
+        shown += [axes.pcolormesh(x, z, colours, cmap="OrRd", vmin=0, vmax=4, shading="gouraud", rasterized=True)]
         axes.contour(x, z, lines, levels=[-4, -2, 2, 4, 8, 12, 16], colors="#1a1c1f", linewidths=0.5)
         axes.set_title(f"{minutes:.0f} minutes", fontsize=9, loc="left")
         axes.set_aspect("equal")
     figure.supxlabel("x, km", fontsize=9)
     figure.supylabel("height, km", fontsize=9)
-    figure.colorbar(shown, ax=figure.axes, label="warmer than the air around, K", shrink=0.9)
+    figure.colorbar(shown[0], ax=figure.axes, label="warmer than the air around, K", shrink=0.9)
     figure.savefig(PICTURE, dpi=130)
 
 

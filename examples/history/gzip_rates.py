@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import netCDF4
 import numpy as np
@@ -27,7 +28,7 @@ Way = Callable[[Path, np.ndarray], None]
 
 
 def history(compression: str, level: int | None, path: Path, field: np.ndarray) -> None:
-    packing = {"compression": compression, "compression_level": level, "encode_threads": 1}
+    packing: dict[str, Any] = {"compression": compression, "compression_level": level, "encode_threads": 1}
     with ps.History(path, format="netcdf4", device="host", **packing) as model:
         model.define("T", ("z", "y", "x"), like=field)
         for step in range(STEPS):
@@ -39,8 +40,8 @@ def netcdf(level: int, path: Path, field: np.ndarray) -> None:
     with netCDF4.Dataset(path, "w") as file:
         for name, length in zip(("time", "z", "y", "x"), (None, *field.shape), strict=True):
             file.createDimension(name, length)
-        packing = {"compression": "zlib", "complevel": level, "shuffle": True, "chunksizes": (1, *field.shape)}
-        variable = file.createVariable("T", "f4", ("time", "z", "y", "x"), **packing)
+        packing: dict[str, Any] = {"complevel": level, "shuffle": True, "chunksizes": (1, *field.shape)}
+        variable = file.createVariable("T", "f4", ("time", "z", "y", "x"), compression="zlib", **packing)
         for step in range(STEPS):
             variable[step] = field
 

@@ -9,6 +9,7 @@ ranks where one of them has an error of its own.
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import numpy as np
 from mpi4py import MPI
@@ -24,7 +25,7 @@ def main() -> None:
     start, rows = penstock.history_split(NY, comm.size, comm.rank)
     y, x = np.ogrid[start : start + rows, :NX]
     # encode_threads: as it is, each rank takes all cores
-    options = {"format": "zarr", "compression": "zstd", "encode_threads": 1, "device": "host"}
+    options: dict[str, Any] = {"format": "zarr", "compression": "zstd", "encode_threads": 1, "device": "host"}
     with penstock.History(name, comm=comm, **options) as history:
         history.define("T", ("y", "x"), shape=(rows, NX), global_shape=(NY, NX), start=(start, 0))
         for step in range(1, STEPS + 1):

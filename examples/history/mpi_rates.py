@@ -12,6 +12,7 @@ import os
 import shutil
 import statistics
 import sys
+from typing import Any
 
 import numpy as np
 from mpi4py import MPI
@@ -25,9 +26,9 @@ comm = MPI.COMM_WORLD
 def written(name: str, field: np.ndarray, rows: int, start: int, is_shared: bool) -> float:
     """Seconds until all ranks have written."""
     threads = max(1, (os.cpu_count() or 1) // comm.size)
-    options = {"format": "zarr", "compression": "zstd", "encode_threads": threads, "device": "host"}
+    options: dict[str, Any] = {"format": "zarr", "compression": "zstd", "encode_threads": threads, "device": "host"}
     with penstock.History(name, comm=comm if is_shared else None, **options) as history:
-        box = {"global_shape": (rows, NX), "start": (start, 0)} if is_shared else {}
+        box: dict[str, Any] = {"global_shape": (rows, NX), "start": (start, 0)} if is_shared else {}
         history.define("T", ("y", "x"), like=field, **box)
         history.begin()
         comm.Barrier()

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import h5py
@@ -23,9 +24,10 @@ import penstock
 
 T = np.arange(1024, dtype="f4")
 Step = Callable[[int], None]
+Close = Callable[[], object]
 
 
-def history(form: str, path: Path) -> tuple[Step, Callable[[], None]]:
+def history(form: str, path: Path) -> tuple[Step, Close]:
     made = penstock.History(path, format=form, device="host")
     made.define("T", ("x",), like=T)
 
@@ -36,7 +38,7 @@ def history(form: str, path: Path) -> tuple[Step, Callable[[], None]]:
     return step, made.close
 
 
-def netcdf4(path: Path) -> tuple[Step, Callable[[], None]]:
+def netcdf4(path: Path) -> tuple[Step, Close]:
     import netCDF4
 
     file = netCDF4.Dataset(path, "w")
@@ -52,7 +54,7 @@ def netcdf4(path: Path) -> tuple[Step, Callable[[], None]]:
     return step, file.close
 
 
-def hdf5(path: Path) -> tuple[Step, Callable[[], None]]:
+def hdf5(path: Path) -> tuple[Step, Close]:
     file = h5py.File(path, "w")
     field = file.create_dataset("T", (0, T.size), "f4", maxshape=(None, T.size), chunks=(1, T.size))
     times = file.create_dataset("time", (0,), "f8", maxshape=(None,), chunks=(512,))
@@ -66,7 +68,7 @@ def hdf5(path: Path) -> tuple[Step, Callable[[], None]]:
     return step, file.close
 
 
-def microseconds(way: Callable[[Path], tuple[Step, Callable[[], None]]], path: Path, steps: int) -> float:
+def microseconds(way: Callable[[Path], tuple[Step, Close]], path: Path, steps: int) -> float:
     step, close = way(path)
     step(0)
     began = time.perf_counter()
@@ -79,8 +81,8 @@ def microseconds(way: Callable[[Path], tuple[Step, Callable[[], None]]], path: P
 def main() -> None:
     turns = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     steps = int(sys.argv[2]) if len(sys.argv) > 2 else 2000
-    ways: dict[str, Callable[[Path], tuple[Step, Callable[[], None]]]] = {
-        f"history, {form}": lambda path, form=form: history(form, path) for form in ("cdf5", "netcdf4", "raw", "zarr")
+    ways: dict[str, Callable[[Path], tuple[Step, Close]]] = {
+        f"history, {form}": partial(history, form) for form in ("cdf5", "netcdf4", "raw", "zarr")
     }
     if importlib.util.find_spec("netCDF4"):
         ways["netCDF4-python"] = netcdf4

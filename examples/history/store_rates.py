@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import zarr
+from zarr.codecs import ZstdCodec
 
 import penstock as ps
 
@@ -44,7 +45,7 @@ def history(format: str) -> Way:
 
 
 def zarr_python(path: Path, fields: list[np.ndarray], steps: int, packed: bool) -> None:
-    codecs = zarr.codecs.ZstdCodec(level=3) if packed else None
+    codecs = ZstdCodec(level=3) if packed else None
     group = zarr.open_group(path, mode="w")
     time_axis = group.create_array("time", shape=(0,), chunks=(256,), dtype="f8", compressors=None)
     arrays = [

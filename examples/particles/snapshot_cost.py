@@ -15,6 +15,7 @@ import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -99,8 +100,9 @@ def measured(folder: Path, fields: Fields, rounds: int) -> dict[str, float]:
 def check(name: Path, fields: Fields) -> None:
     with h5py.File(name) as file:
         for path, array in fields.items():
-            assert file[path].shape == array.shape, path
-            np.testing.assert_array_equal(file[path][-100:], array[-100:])
+            stored: Any = file[path]
+            assert stored.shape == array.shape, path
+            np.testing.assert_array_equal(stored[-100:], array[-100:])
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import h5py
@@ -32,7 +33,7 @@ def synced(path: Path) -> None:
 def plain(folder: Path, data: np.ndarray, number: int) -> None:
     part = folder / "plain.part"
     with part.open("wb", buffering=0) as file:
-        view = memoryview(data).cast("B")
+        view = data.data.cast("B")
         while view:
             view = view[file.write(view) :]
         os.fsync(file.fileno())
@@ -64,10 +65,10 @@ def main(folder: Path) -> None:
         "h5py + fsync": lambda number: by_h5py(folder, data, number),
         "Restart.write": lambda number: restart.write({"x": data}),
     }
-    taken = {name: [] for name in writes}
+    taken: dict[str, list[float]] = {name: [] for name in writes}
     for number in range(REPEATS):
         for name, write in writes.items():
-            taken[name].append(seconds(lambda write=write, number=number: write(number)))
+            taken[name].append(seconds(partial(write, number)))
     restart.find()
     first, count = rows // 4 + 1, max(1, rows // 4)
     part = np.empty((count, 8)) if rows > 4 else data
@@ -77,7 +78,7 @@ def main(folder: Path) -> None:
     def plain_read() -> None:
         with (folder / "plain.0").open("rb", buffering=0) as file:
             file.seek(first * 64)
-            file.readinto(part)
+            file.readinto(part.data)
 
     reads = {"plain read": plain_read, "Restart.read": lambda: restart.read({"x": part}, boxes=box)}
     taken |= {name: [] for name in reads}

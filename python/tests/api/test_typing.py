@@ -18,7 +18,11 @@ from places import ROOT
 import penstock
 from penstock._told import Evidence, FormatCounts, PathShare, Residency
 
-PAGES = ("README.md", "docs/python.md", "docs/guide/datasets.md", "docs/gpu.md", "docs/guide/install-and-link.md")
+PAGES = (
+    *("README.md", "docs/python.md", "docs/gpu.md", "docs/simulation.md"),
+    *(f"docs/guide/{name}.md" for name in ("datasets", "from-h5py", "install-and-link", "training")),
+)
+LEFT_OUT = "docs_guide_from_h_py_md_0.py"  # its f is h5py's file and then ours, which share no type
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LIMIT_S = 120
 
@@ -88,13 +92,15 @@ def complaints(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
     for page in PAGES:
         for number, code in enumerate(BLOCK.findall((ROOT / page).read_text())):
             (place / f"{re.sub(r'[^a-z]', '_', page.lower())}_{number}.py").write_text(code)
-    files = [*place.glob("*.py"), *(ROOT / "examples").glob("*.py")]
+    (place / LEFT_OUT).unlink()
+    files = [*place.glob("*.py"), *(ROOT / "examples").rglob("*.py")]
     command, settings = checker(files, place, Path(penstock.__file__).parents[1])
     environment = os.environ | settings
     done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, env=environment, cwd=place)
     print(done.stdout, done.stderr)
     assert done.returncode == 1, "lines of uses.py are wrong"
     found: dict[str, set[int]] = {file.name: set() for file in files}
+    assert len(found) == len(files), "two files of one name"
     for name, line in re.findall(r"^ *(\S+?):(\d+)(?::\d+ -|:) error", done.stdout, re.MULTILINE):
         found[Path(name).name].add(int(line))
     return found
