@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from penstock.formats.model import Extent
     from penstock.formats.pending import Pending
     from penstock.formats.reference import Reference
+    from penstock.history.devices import local_device
     from penstock.history.exchange import Exchange
     from penstock.history.history import History, HistoryFacts, history_split
     from penstock.restart.restart import Restart, RestartFacts
@@ -105,6 +106,7 @@ __all__ = [
     "history_split",
     "hmatrix",
     "load",
+    "local_device",
     "open",
     "parse_bytes",
     "path_names",
@@ -138,6 +140,7 @@ _HOMES = {
     "formats.model": ("Extent",),
     "formats.pending": ("Pending",),
     "formats.reference": ("Reference",),
+    "history.devices": ("local_device",),
     "history.exchange": ("Exchange",),
     "history.history": ("History", "HistoryFacts", "history_split"),
     "restart.restart": ("Restart", "RestartFacts"),
