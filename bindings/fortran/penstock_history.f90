@@ -2,10 +2,11 @@
 !
 ! Everything penstock_history.h promises holds here, and what penstock.f90 says of its conventions. Fields are defined
 ! as their Fortran arrays are declared: penstock_history_field takes the nearest dimension first, and ncdump shows it
-! last.
+! last. Names are text as it is. Those that end in c_null_char, as penstock_name makes them, mean the same.
 module penstock_history
   use penstock
   implicit none
+  private :: open_by_text, put_by_text, point_to
 
   enum, bind(c)
     enumerator :: penstock_no_statistic = 0, penstock_mean = 1, penstock_minimum = 2, penstock_maximum = 3
@@ -52,8 +53,10 @@ module penstock_history
     real(c_double) :: encode_seconds = 0
   end type
 
-  interface
-    integer(c_int) function penstock_history_open(context, name, options, history, error) bind(c)
+  ! A name is text, or an array of characters that ends in c_null_char.
+  interface penstock_history_open
+    integer(c_int) function penstock_history_open_as_in_c(context, name, options, history, error) &
+        bind(c, name='penstock_history_open')
       import
       type(c_ptr), value :: context
       character(kind=c_char), intent(in) :: name(*)
@@ -61,12 +64,34 @@ module penstock_history
       type(c_ptr), intent(out) :: history
       type(penstock_error), intent(inout), optional :: error
     end function
-    integer(c_int) function penstock_history_define(history, variable, error) bind(c)
+    module procedure open_by_text
+  end interface
+
+  ! penstock_history_field, or a variable as in C.
+  interface penstock_history_define
+    integer(c_int) function penstock_history_define_as_in_c(history, variable, error) &
+        bind(c, name='penstock_history_define')
       import
       type(c_ptr), value :: history
       type(penstock_history_variable), intent(in) :: variable
       type(penstock_error), intent(inout), optional :: error
     end function
+    module procedure penstock_history_field
+  end interface
+
+  interface penstock_history_put
+    integer(c_int) function penstock_history_put_as_in_c(history, variable, data, error) &
+        bind(c, name='penstock_history_put')
+      import
+      type(c_ptr), value :: history
+      character(kind=c_char), intent(in) :: variable(*)
+      type(c_ptr), value :: data
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    module procedure put_by_text
+  end interface
+
+  interface
     integer(c_int) function penstock_history_define_constant(history, constant, error) bind(c)
       import
       type(c_ptr), value :: history
@@ -125,13 +150,6 @@ module penstock_history
       type(c_ptr), value :: stream
       type(penstock_error), intent(inout), optional :: error
     end function
-    integer(c_int) function penstock_history_put(history, variable, data, error) bind(c)
-      import
-      type(c_ptr), value :: history
-      character(kind=c_char), intent(in) :: variable(*)
-      type(c_ptr), value :: data
-      type(penstock_error), intent(inout), optional :: error
-    end function
     integer(c_int) function penstock_history_end_step(history, time, error) bind(c)
       import
       type(c_ptr), value :: history
@@ -162,6 +180,46 @@ module penstock_history
 
 contains
 
+  ! `options` as in C. What is given beside them goes before them, and is not read after the call.
+  integer(c_int) function open_by_text(context, name, options, history, error, format, time_units, calendar, memory, &
+      slots, compression) result(code)
+    type(c_ptr), value :: context
+    character(len=*), intent(in) :: name
+    type(penstock_history_options), intent(in), optional :: options
+    type(c_ptr), intent(out) :: history
+    type(penstock_error), intent(inout), optional :: error
+    character(len=*), intent(in), optional :: format, time_units, calendar, compression
+    integer(c_int), intent(in), optional :: memory, slots
+    type(penstock_history_options) :: wanted
+    character(kind=c_char, len=:), allocatable, target :: own_format, own_units, own_calendar, own_compression
+    if (present(options)) wanted = options
+    call point_to(format, own_format, wanted%format)
+    call point_to(time_units, own_units, wanted%time_units)
+    call point_to(calendar, own_calendar, wanted%calendar)
+    call point_to(compression, own_compression, wanted%compression)
+    if (present(memory)) wanted%memory = int(memory, c_int32_t)
+    if (present(slots)) wanted%slots = int(slots, c_int32_t)
+    code = penstock_history_open_as_in_c(context, penstock_name(name), wanted, history, error)
+  end function
+
+  integer(c_int) function put_by_text(history, variable, data, error) result(code)
+    type(c_ptr), value :: history
+    character(len=*), intent(in) :: variable
+    type(c_ptr), value :: data
+    type(penstock_error), intent(inout), optional :: error
+    code = penstock_history_put_as_in_c(history, penstock_name(variable), data, error)
+  end function
+
+  ! `place` becomes the address of `own`, which gets the text; both stay as they are where there is none.
+  subroutine point_to(text, own, place)
+    character(len=*), intent(in), optional :: text
+    character(kind=c_char, len=:), allocatable, target, intent(inout) :: own
+    type(c_ptr), intent(inout) :: place
+    if (.not. present(text)) return
+    own = penstock_name(text)
+    place = c_loc(own)
+  end subroutine
+
   ! penstock_history_define of a field as its Fortran array is declared: the nearest dimension first. The array in
   ! memory has `halo` more elements on both sides of each dimension than `shape`, which is what is written.
   ! `compression`: of this field, "gzip", "zstd", "lz4" or "none"; without it, that of the history. `chunk_shape`: of
@@ -184,25 +242,15 @@ contains
     integer :: i, most, room, first
     rank = 0
     numbers = 0
-    own_name = penstock_name(name)
-    variable%name = c_loc(own_name)
-    if (present(dtype)) then
-      own_dtype = penstock_name(dtype)
-      variable%dtype = c_loc(own_dtype)
-    end if
-    if (present(source_dtype)) then
-      own_source = penstock_name(source_dtype)
-      variable%source_dtype = c_loc(own_source)
-    end if
+    call point_to(name, own_name, variable%name)
+    call point_to(dtype, own_dtype, variable%dtype)
+    call point_to(source_dtype, own_source, variable%source_dtype)
+    call point_to(compression, own_compression, variable%compression)
     call turned(shape, numbers(:, 1), 0_c_int64_t, variable%shape, rank)
     if (present(halo)) call turned(halo, numbers(:, 2), 0_c_int64_t, variable%halo_low, rank)
     variable%halo_high = variable%halo_low
     if (present(global_shape)) call turned(global_shape, numbers(:, 3), 0_c_int64_t, variable%global_shape, rank)
     if (present(start)) call turned(start, numbers(:, 4), -1_c_int64_t, variable%start, rank)
-    if (present(compression)) then
-      own_compression = penstock_name(compression)
-      variable%compression = c_loc(own_compression)
-    end if
     if (present(compression_level)) variable%compression_level = int(compression_level, c_int32_t)
     if (present(chunk_shape)) call turned(chunk_shape, numbers(:, 5), 0_c_int64_t, variable%chunk_shape, rank)
     if (size(dimensions) /= size(shape)) rank = -1

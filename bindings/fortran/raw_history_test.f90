@@ -7,23 +7,19 @@ program raw_history_test
   character(len=*), parameter :: name = 'raw_history_test.raw'
   type(c_ptr) :: context, history
   type(penstock_context_options) :: host
-  type(penstock_history_options) :: options
   type(penstock_error) :: error
   real(c_float), target :: field(4, 3), found(4, 3)
-  character(kind=c_char, len=:), allocatable, target :: device, format
+  character(kind=c_char, len=:), allocatable, target :: device
   integer :: unit, step
   device = penstock_name('host')
-  format = penstock_name('raw')
   host%device = c_loc(device)
-  options%memory = penstock_system
-  options%format = c_loc(format)
   call need(penstock_context_create(host, context, error))
-  call need(penstock_history_open(context, penstock_name(name), options, history, error))
+  call need(penstock_history_open(context, name, history=history, format='raw', memory=penstock_system, error=error))
   call need(penstock_history_field(history, 'T', ['x', 'y'], [4_c_int64_t, 3_c_int64_t], error=error))
   do step = 1, 3
     field = real(step)
     field(4, 1) = 100*step
-    call need(penstock_history_put(history, penstock_name('T'), c_loc(field), error))
+    call need(penstock_history_put(history, 'T', c_loc(field), error))
     call need(penstock_history_end_step(history, 60d0*step, error))
   end do
   call need(penstock_history_close(history, error))

@@ -18,7 +18,7 @@ program fixed_division
   type(penstock_mpi_division) :: division
   type(penstock_mpi_moves) :: moves
   type(c_ptr) :: context, history
-  character(kind=c_char, len=:), allocatable, target :: form, packing, device
+  character(kind=c_char, len=:), allocatable, target :: device
   character(len=1024) :: name
   real(c_float), allocatable, target :: field(:, :), to_write(:, :)
   integer(c_int64_t) :: first, before, rows, own_rows, i, j
@@ -44,16 +44,12 @@ program fixed_division
   call need(penstock_mpi_exchange_open(division, MPI_COMM_WORLD, moves, error))
 
   device = penstock_name('host')
-  form = penstock_name('zarr')
-  packing = penstock_name('zstd')
   with%device = c_loc(device)
   call need(penstock_context_create(with, context, error))
-  options%format = c_loc(form)
-  options%compression = c_loc(packing)
   options%encode_threads = 1
   options%memory = penstock_system
   call penstock_mpi_number(options, MPI_COMM_WORLD)
-  call need(penstock_history_open(context, penstock_name(name), options, history, error))
+  call need(penstock_history_open(context, name, options, history, error, format='zarr', compression='zstd'))
   call need(penstock_history_field(history, 'T', ['x', 'y'], [nx, rows], global_shape=[nx, ny], &
             start=[1_c_int64_t, before + 1], error=error))
   call need(penstock_mpi_history_begin(history, MPI_COMM_WORLD, error))
@@ -62,7 +58,7 @@ program fixed_division
       field(1:nx, j) = [(real(1000*step + (first + j - 1) + i - 1, c_float), i=1, nx)]
     end do
     call penstock_mpi_exchange_move(moves, c_loc(field), c_loc(to_write))
-    call need(penstock_history_put(history, penstock_name('T'), c_loc(to_write), error))
+    call need(penstock_history_put(history, 'T', c_loc(to_write), error))
     call need(penstock_mpi_history_end_step(history, 10d0*step, MPI_COMM_WORLD, error))
   end do
   call need(penstock_mpi_history_close(history, MPI_COMM_WORLD, error))

@@ -3,7 +3,7 @@
 !     gfortran $(penstock config --fortran) history.f90 $(penstock config --libs) -o history-fortran
 !
 ! The field has a halo of one point on each side and is in double precision. The file has the inner points in single.
-! On a GPU, leave options%memory as it is and pass the address of the array on the device: with OpenACC,
+! On a GPU, leave out `memory` and pass the address of the array on the device: with OpenACC,
 ! `!$acc host_data use_device(field)` around the call that puts it.
 program history_example
   use penstock_history
@@ -11,17 +11,13 @@ program history_example
   integer, parameter :: nx = 60, ny = 40, steps = 6
   real(c_double), target :: field(0:nx + 1, 0:ny + 1)
   type(c_ptr) :: context, history
-  type(penstock_history_options) :: options
   type(penstock_history_facts) :: facts
   type(penstock_error) :: error
-  character(kind=c_char, len=:), allocatable, target :: units
   integer :: i, step
 
-  units = penstock_name('seconds since 2000-01-01 00:00:00')
-  options%time_units = c_loc(units)
-  options%memory = penstock_system
   call need(penstock_context_create(context=context, error=error))
-  call need(penstock_history_open(context, penstock_name('history_fortran.nc'), options, history, error))
+  call need(penstock_history_open(context, 'history_fortran.nc', history=history, memory=penstock_system, &
+            time_units='seconds since 2000-01-01 00:00:00', error=error))
   call need(penstock_history_axis(history, 'x', [(500d0*i, i=1, nx)], error))
   call need(penstock_history_text(history, 'x', 'units', 'm', error))
   call need(penstock_history_field(history, 'T', ['x', 'y'], [int(nx, c_int64_t), int(ny, c_int64_t)], &
@@ -34,7 +30,7 @@ program history_example
     field(nx/2, ny/2) = 300
     field(1:nx, 1:ny) = field(1:nx, 1:ny) + 0.2d0*(field(0:nx - 1, 1:ny) + field(2:nx + 1, 1:ny) &
                         + field(1:nx, 0:ny - 1) + field(1:nx, 2:ny + 1) - 4*field(1:nx, 1:ny))
-    call need(penstock_history_put(history, penstock_name('T'), c_loc(field), error))
+    call need(penstock_history_put(history, 'T', c_loc(field), error))
     call need(penstock_history_end_step(history, 10d0*step, error))  ! returns at once
   end do
   call need(penstock_history_wait(history, error))

@@ -19,8 +19,8 @@ program intervals_example
   mean = opened(2, 'mean_fortran.nc', penstock_mean)
   do step = 1, steps
     field = reshape([((100d0*step + 10*(j - 1) + i - 1, i=1, nx), j=1, ny)], [nx, ny])
-    call need(penstock_history_put(often, penstock_name('T'), c_loc(field), error))
-    call need(penstock_history_put(mean, penstock_name('T'), c_loc(field), error))
+    call need(penstock_history_put(often, 'T', c_loc(field), error))
+    call need(penstock_history_put(mean, 'T', c_loc(field), error))
     call need(penstock_history_end_step(often, 60d0*step, error))
     if (mod(step, of_mean) == 0) call need(penstock_history_end_step(mean, 60d0*step, error))
   end do
@@ -36,15 +36,11 @@ contains
     character(len=*), intent(in) :: usual
     integer(c_int), intent(in) :: statistic
     type(c_ptr) :: history
-    type(penstock_history_options) :: options
-    character(kind=c_char, len=:), allocatable, target :: units
     character(len=1024) :: name
     name = usual
     if (command_argument_count() >= number) call get_command_argument(number, name)
-    units = penstock_name('seconds since 2000-01-01 00:00:00')
-    options%time_units = c_loc(units)
-    options%memory = penstock_system  ! the field of this example is of the host
-    call need(penstock_history_open(context, penstock_name(trim(name)), options, history, error))
+    call need(penstock_history_open(context, name, history=history, memory=penstock_system, & ! the field is of the host
+              time_units='seconds since 2000-01-01 00:00:00', error=error))
     call need(penstock_history_field(history, 'T', ['x', 'y'], [int(nx, c_int64_t), int(ny, c_int64_t)], &
               source_dtype='float64', statistic=statistic, error=error))
   end function

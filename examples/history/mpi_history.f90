@@ -19,7 +19,6 @@ program mpi_history
   type(penstock_text) :: text
   type(c_ptr) :: context, history
   character(kind=c_char, len=32), target :: device
-  character(kind=c_char, len=:), allocatable, target :: form, packing
   character(len=1024) :: name
   real(c_float), allocatable, target :: field(:, :)
   integer(c_int64_t) :: before, rows, i, j
@@ -37,14 +36,10 @@ program mpi_history
   call need(penstock_history_split(ny, ranks, rank, before, rows, error))
   allocate (field(nx, max(rows, 1_c_int64_t)))
 
-  form = penstock_name('zarr')
-  packing = penstock_name('zstd')
-  options%format = c_loc(form)
-  options%compression = c_loc(packing)
   options%encode_threads = 1       ! as it is, each rank takes all cores
   options%memory = penstock_system ! the field of this example is of the host
   call penstock_mpi_number(options, MPI_COMM_WORLD)
-  call need(penstock_history_open(context, penstock_name(name), options, history, error))
+  call need(penstock_history_open(context, name, options, history, error, format='zarr', compression='zstd'))
   call need(penstock_history_field(history, 'T', ['x', 'y'], [nx, rows], global_shape=[nx, ny], &
             start=[1_c_int64_t, before + 1], error=error))
   call need(penstock_mpi_history_begin(history, MPI_COMM_WORLD, error))
@@ -52,7 +47,7 @@ program mpi_history
     do j = 1, rows
       field(:, j) = [(real(1000*step + 100*(before + j - 1) + i - 1, c_float), i=1, nx)]
     end do
-    call need(penstock_history_put(history, penstock_name('T'), c_loc(field), error))
+    call need(penstock_history_put(history, 'T', c_loc(field), error))
     call need(penstock_mpi_history_end_step(history, 10d0*step, MPI_COMM_WORLD, error))
   end do
   call need(penstock_mpi_history_close(history, MPI_COMM_WORLD, error))

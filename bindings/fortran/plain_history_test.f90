@@ -1,0 +1,161 @@
+! A history whose names and options are plain text. The first bytes of the file tell that the format is the one that was
+! said, whatever the options say. Names that end in c_null_char, and arrays of characters, mean the same.
+program plain_history_test
+  use, intrinsic :: iso_fortran_env, only: error_unit
+  use penstock_history
+  implicit none
+  integer :: failures = 0
+
+  call the_format_is_the_one_that_was_said()
+  call what_is_said_goes_before_the_options()
+  call slots_and_compression_reach_the_library()
+  call old_forms_mean_the_same()
+  if (failures > 0) error stop 1
+
+contains
+
+  subroutine check(holds, text)
+    logical, intent(in) :: holds
+    character(len=*), intent(in) :: text
+    if (holds) return
+    failures = failures + 1
+    write (error_unit, '(2a)') 'does not hold: ', text
+  end subroutine
+
+  type(c_ptr) function host_context() result(context)
+    type(penstock_context_options) :: options
+    character(kind=c_char, len=5), target :: device
+    device = 'host'//c_null_char
+    options%device = c_loc(device)
+    call check(penstock_context_create(options, context) == penstock_ok, 'a host context is made')
+  end function
+
+  ! Of so many bytes of a file, which goes then.
+  function first_bytes(name, count) result(text)
+    character(len=*), intent(in) :: name
+    integer, intent(in) :: count
+    character(len=count) :: text
+    integer :: unit, failed, bytes
+    text = ''
+    open (newunit=unit, file=name, access='stream', form='unformatted', action='read', status='old', iostat=failed)
+    call check(failed == 0, 'there is '//name)
+    if (failed /= 0) return
+    inquire (unit=unit, size=bytes)
+    read (unit, iostat=failed) text(:min(bytes, count))
+    close (unit, status='delete')
+  end function
+
+  ! Two steps of one field, which closes the history too.
+  subroutine write_steps(history)
+    type(c_ptr), intent(in) :: history
+    type(penstock_error) :: error
+    real(c_double), target :: field(4, 3)
+    integer :: step
+    call check(penstock_history_define(history, 'T', ['x', 'y'], [4_c_int64_t, 3_c_int64_t], source_dtype='float64', &
+               error=error) == penstock_ok, 'T is defined')
+    do step = 1, 2
+      field = step
+      call check(penstock_history_put(history, 'T', c_loc(field), error) == penstock_ok, 'T is put')
+      call check(penstock_history_end_step(history, 60d0*step, error) == penstock_ok, 'a step ends')
+    end do
+    call check(penstock_history_put(history, 'U', c_loc(field), error) == penstock_invalid_argument, 'there is no U')
+    call check(penstock_history_close(history, error) == penstock_ok, 'the history closes')
+  end subroutine
+
+  subroutine the_format_is_the_one_that_was_said()
+    character(len=*), parameter :: formats(3) = [character(len=7) :: 'cdf5', 'cdf2', 'netcdf4']
+    character(len=*), parameter :: marks(3) = ['CDF'//achar(5), 'CDF'//achar(2), char(137)//'HDF']
+    type(c_ptr) :: context, history
+    type(penstock_error) :: error
+    integer :: i
+    context = host_context()
+    do i = 1, 3
+      call check(penstock_history_open(context, 'plain_history_test.nc', history=history, format=formats(i), &
+                 memory=penstock_system, error=error) == penstock_ok, 'a history of '//formats(i)//' opens')
+      call write_steps(history)
+      call check(first_bytes('plain_history_test.nc', 4) == marks(i), 'it is '//formats(i))
+    end do
+    call check(penstock_history_open(context, 'plain_history_test.nc', history=history, format='rar', error=error) == &
+               penstock_invalid_argument, 'there is no such format')
+    call check(index(penstock_string(error%message), 'rar') > 0, 'the message names it')
+    call penstock_context_destroy(context)
+  end subroutine
+
+  subroutine what_is_said_goes_before_the_options()
+    type(c_ptr) :: context, history
+    type(penstock_history_options) :: options
+    type(penstock_error) :: error
+    character(kind=c_char, len=8), target :: form
+    integer :: i
+    context = host_context()
+    form = 'netcdf4'//c_null_char
+    options%format = c_loc(form)
+    options%memory = penstock_system
+    do i = 1, 2
+      if (i == 1) then
+        call check(penstock_history_open(context, 'plain_history_test.nc', options, history, error, format='cdf5') == &
+                   penstock_ok, 'opens with both')
+      else
+        call check(penstock_history_open(context, 'plain_history_test.nc', options, history, error) == penstock_ok, &
+                   'opens with options')
+      end if
+      call write_steps(history)
+      call check((first_bytes('plain_history_test.nc', 3) == 'CDF') .eqv. i == 1, 'what is said, else the options')
+    end do
+    call penstock_context_destroy(context)
+  end subroutine
+
+  subroutine slots_and_compression_reach_the_library()
+    type(c_ptr) :: context, history
+    type(penstock_history_facts) :: facts
+    type(penstock_error) :: error
+    real(c_float), target :: field(64, 64)
+    context = host_context()
+    call check(penstock_history_open(context, 'plain_history_test.nc', history=history, format='netcdf4', slots=3, &
+               memory=penstock_system, time_units='days since 2000-01-01', calendar='noleap', compression='gzip', &
+               error=error) == penstock_ok, 'opens')
+    call check(penstock_history_define(history, 'T', ['x', 'y'], [64_c_int64_t, 64_c_int64_t], error=error) == &
+               penstock_ok, 'T is defined')
+    field = 1
+    call check(penstock_history_put(history, 'T', c_loc(field), error) == penstock_ok, 'T is put')
+    call check(penstock_history_end_step(history, 1d0, error) == penstock_ok, 'the step ends')
+    call check(penstock_history_wait(history, error) == penstock_ok, 'it is written')
+    call check(penstock_history_describe(history, facts, error) == penstock_ok, 'it is described')
+    call check(facts%slot_bytes >= 3*16384 .and. facts%slot_bytes < 4*16384, 'memory of three steps')
+    call check(facts%stored_bytes < facts%step_bytes/4, 'it is compressed')
+    call check(penstock_history_close(history, error) == penstock_ok, 'closes')
+    call check(index(first_bytes('plain_history_test.nc', 65536), 'noleap') > 0, 'the file has the calendar')
+    call penstock_context_destroy(context)
+  end subroutine
+
+  subroutine old_forms_mean_the_same()
+    character(kind=c_char), parameter :: name(*) = ['a', '.', 'n', 'c', c_null_char], t(*) = ['T', c_null_char]
+    type(c_ptr) :: context, history
+    type(penstock_history_options) :: options
+    type(penstock_history_variable) :: variable
+    type(penstock_error) :: error
+    real(c_float), target :: field(4)
+    character(kind=c_char, len=2), target :: text
+    type(c_ptr), target :: dimensions(1)
+    integer(c_int64_t), target :: shape(1)
+    context = host_context()
+    options%memory = penstock_system
+    text = 'T'//c_null_char
+    dimensions = c_loc(text)
+    shape = 4
+    variable%name = c_loc(text)
+    variable%dimensions = c_loc(dimensions)
+    variable%shape = c_loc(shape)
+    variable%rank = 1
+    field = 1
+    call check(penstock_history_open(context, name, options, history, error) == penstock_ok, 'opens')
+    call check(penstock_history_define(history, variable, error) == penstock_ok, 'T is defined')
+    call check(penstock_history_put(history, t, c_loc(field), error) == penstock_ok, 'T is put')
+    call check(penstock_history_put(history, penstock_name('T'), c_loc(field), error) == penstock_invalid_argument, &
+               'and not again')
+    call check(penstock_history_end_step(history, 1d0, error) == penstock_ok, 'the step ends')
+    call check(penstock_history_close(history, error) == penstock_ok, 'closes')
+    call check(first_bytes('a.nc', 3) == 'CDF', 'it has its name')
+    call penstock_context_destroy(context)
+  end subroutine
+end program
