@@ -175,6 +175,37 @@ def test_blocks_run_as_written(page: str, tmp_path: Path) -> None:
         run_block(language, code, tmp_path)
 
 
+def printed(code: str, place: Path) -> list[str]:
+    """Lines of a shell, with the device of a machine without a GPU."""
+    environment = os.environ | {"PATH": run_path(), "PENSTOCK_PROGRESS": "0"}
+    command = ["bash", "-euc", code]
+    done = subprocess.run(command, cwd=place, env=environment, stdout=subprocess.PIPE, text=True, timeout=LIMIT_S)
+    assert done.returncode == 0, code
+    return re.sub(r"cuda:\d+", "host", done.stdout).splitlines()
+
+
+def test_the_readme_shows_what_its_first_lines_print(tmp_path: Path) -> None:
+    """Of Python all of it, of the command the lines without their numbers and paths."""
+    text, codes = (ROOT / "README.md").read_text(), dict(blocks("README.md"))
+    (tmp_path / "first.py").write_text(codes["python"])
+    assert printed("python first.py", tmp_path) == re.findall(r"^print\(.*\)  # (.*)$", codes["python"], re.M)
+    writes, read = codes["bash"].splitlines()[1:3]
+    printed(writes, tmp_path)
+    (shown,) = re.findall(r"^```\n(read .*?)^```$", text, re.M | re.S)
+    told = {line.split()[0] for line in printed(read, tmp_path)}
+    assert {line.split()[0] for line in shown.splitlines()} == {"read", "path", "cache"} & told
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc")
+def test_the_readme_shows_how_the_program_in_c_ends(tmp_path: Path) -> None:
+    need_installed()
+    text = (ROOT / "README.md").read_text()
+    (line,) = re.findall(r"`(gcc .*?)`", text)
+    (shown,) = re.findall(r"It ends with\n`(.*?)`\.", text)
+    shutil.copy(ROOT / "examples" / "snapshot.c", tmp_path)
+    assert printed(f"{line}\n./a.out", tmp_path)[-1] == shown
+
+
 @pytest.mark.skipif(shutil.which("make") is None, reason="no make")
 def test_make_has_the_targets_that_the_readme_names() -> None:
     lines = [line for _, code in blocks("README.md") for line in code.splitlines() if line.startswith("make ")]
