@@ -217,7 +217,7 @@ class Array(AsNumber, _core.ArrayBase):
             return self.field(index)
         from penstock._arrays.selection import select
 
-        chosen = select(self.shape, index)
+        chosen = select(self.shape, index, self.buffer.context)
         if chosen.picks is not None:
             return self._gathered(chosen, chosen.picks)
         pairs = list(zip(chosen.first, self.strides, strict=True))

@@ -1,21 +1,33 @@
 """What `dataset[...]` asks for: NumPy's indexing as numbers, one lattice of elements per dimension.
 
 Besides, one dimension may name its elements by a list or a mask (Picks), or a mask of the whole shape names single
-elements. Pure: needs a shape, no file. What must stay true: a Selection of shape S with index I has the shape that
-NumPy gives `empty(S)[I]`, and names the same elements in the same order. In one case that is h5py's order: a dimension
-with a list stays where it is, also where an integer and a slice stand between.
+elements. Pure: needs a shape, no file, and a context only where a list lies in memory of a GPU, from where it is copied
+once. What must stay true: a Selection of shape S with index I has the shape that NumPy gives `empty(S)[I]`, and names
+the same elements in the same order. In one case that is h5py's order: a dimension with a list stays where it is, also
+where an integer and a slice stand between.
 """
 
 from __future__ import annotations
 
 import operator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from penstock import _core
+from penstock._arrays.dtype import DType
 
 if TYPE_CHECKING:
     import numpy as np
 
 Shape = tuple[int, ...]
+_ON_GPU = (2, 13)  # kinds of memory, as DLPack numbers them: CUDA, and managed by CUDA
+_OF_HOST = (int, slice, list, tuple, range, memoryview, str, type(None), type(...))  # parts of an index
+
+
+class Copier(Protocol):
+    """A context that reaches the memory of its device."""
+
+    def copy_to_host(self, host: Any, device: Any) -> None: ...
 
 
 class Box(NamedTuple):
@@ -95,9 +107,11 @@ class Selection:
         return Selection(self.first[::-1], self.counts[::-1], self.steps[::-1], self.dropped[::-1], picks)
 
 
-def select(shape: Shape, index: Any) -> Selection:
-    """The selection that `dataset[index]` makes. Raises IndexError and TypeError as NumPy does."""
+def select(shape: Shape, index: Any, context: Copier | None = None) -> Selection:
+    """The selection that `dataset[index]` makes. `context`: of the device where lists and masks may lie. Raises
+    IndexError and TypeError as NumPy does."""
     parts = index if isinstance(index, tuple) else (index,)
+    parts = tuple(_copied(part, context) if _is_on_gpu(part) else part for part in parts)
     if len(parts) == 1 and len(shape) > 1 and getattr(parts[0], "ndim", 1) > 1 and is_list(parts[0]):
         return _of_mask(shape, parts[0])
     found, picks = [], None
@@ -120,8 +134,35 @@ def is_list(part: Any) -> bool:
     """Whether a part of an index may name elements one by one: a list, a range, or an array of any library."""
     if isinstance(part, (list, range, memoryview)):
         return True
-    arrays = ("__array__", "__array_interface__", "__dlpack__")
+    arrays = ("__array__", "__array_interface__", "__dlpack__", "__cuda_array_interface__")
     return any(hasattr(part, name) for name in arrays) and getattr(part, "ndim", 1) > 0
+
+
+def _is_on_gpu(part: Any) -> bool:
+    if isinstance(part, _OF_HOST) or type(part).__module__ == "numpy":
+        return False
+    if hasattr(part, "__cuda_array_interface__"):
+        return True
+    return hasattr(part, "__dlpack_device__") and part.__dlpack_device__()[0] in _ON_GPU
+
+
+def _copied(part: Any, context: Copier | None) -> Any:
+    """A list or mask in memory of a GPU as an array of NumPy, after the work that its library has queued on it. Itself
+    where there is no context that could copy it."""
+    import numpy as np
+
+    if isinstance(part, _core.ArrayBase):
+        return part.to_numpy()  # type: ignore[attr-defined]  # a penstock.Array, whose buffer has a context of its own
+    if type(part).__module__.partition(".")[0] == "cupy":  # of any of its devices, and with gaps too
+        return part.get()
+    if context is None:
+        return part
+    told = getattr(part, "__cuda_array_interface__", None)
+    memory = part if told is not None else _core.describe_dlpack(part)
+    kind = np.dtype(told["typestr"]) if told is not None else DType.of_dlpack(*memory.dtype).dtype
+    host = np.empty(told["shape"] if told is not None else memory.shape, kind)
+    context.copy_to_host(host.reshape(-1).view(np.uint8), memory)
+    return host
 
 
 def _of_mask(shape: Shape, mask: Any) -> Selection:

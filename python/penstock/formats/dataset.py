@@ -134,7 +134,7 @@ class Dataset(WordsOfDatasets, Unread):
     def extents(self, selection: Any = ...) -> list[Extent]:
         """Byte ranges of files that reading the selection needs, in file order; encoded chunks as they are stored.
         Empty for a dataset that is kept in the file's metadata, or not stored at all."""
-        return self._file.extents(request(self.info, selection))
+        return self._file.extents(self._request(selection, None))
 
     @overload
     def read(
@@ -299,7 +299,7 @@ class Dataset(WordsOfDatasets, Unread):
         return self._file.start_read([one], stream, options, take=lambda results: results[0])
 
     def _request(self, selection: Any, out: Any) -> Request:
-        return request(self.info, selection, out)
+        return request(self.info, selection, out, self._file.context)
 
     @overload
     def gather(self, indices: Any, out: None = None, axis: int = 0) -> Array: ...
@@ -387,7 +387,7 @@ class Dataset(WordsOfDatasets, Unread):
         self, value: Any, selection: Any, stream: Any, options: Mapping[str, Any], *, background: bool = True
     ) -> Pending[Outcome]:
         info = self.info
-        wanted = Request(info, select(user_shape(info), selection), value)
+        wanted = Request(info, select(user_shape(info), selection, self._file.context), value)
         return self._file.start_write([wanted], stream, options, background=background)
 
     def append(self, value: Any, *, stream: Any = None, **options: Unpack[TransferOptions]) -> Outcome:

@@ -152,7 +152,7 @@ class ChunkWrites:
             info = writer.info(name)
             if not info.filters or info.order != "C" or info.chunk_bytes != value.nbytes or info.conversion:
                 return None
-            origin = _origin_of(info, select(info.shape, index), value)
+            origin = _origin_of(info, select(info.shape, index, self._mover.raw), value)
             if origin is None or not writer.takes_one(name, origin):
                 return None
             known = self._known.get(name)

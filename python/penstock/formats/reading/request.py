@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from penstock import _core
 from penstock._arrays.array import Array, c_strides
 from penstock._arrays.dtype import DType
-from penstock._arrays.selection import Selection, select
+from penstock._arrays.selection import Copier, Selection, select
 from penstock._error import Error
 from penstock.formats.divided.shares import taken
 from penstock.formats.faults import no_memory
@@ -54,8 +54,9 @@ def user_shape(info: DatasetInfo) -> tuple[int, ...]:
     return info.shape if info.order == "C" else info.shape[::-1]
 
 
-def request(info: DatasetInfo, index: Any = ..., out: Any = None) -> Request:
-    """Raises Error when the dataset cannot be read, IndexError and TypeError of the index."""
+def request(info: DatasetInfo, index: Any = ..., out: Any = None, context: Copier | None = None) -> Request:
+    """`context`: of the device where lists of the index may lie. Raises Error when the dataset cannot be read,
+    IndexError and TypeError of the index."""
     if info.refusal:
         raise Error(
             code="unsupported",
@@ -64,7 +65,7 @@ def request(info: DatasetInfo, index: Any = ..., out: Any = None) -> Request:
             advice="read it with the format's own library; load(names=[...]) reads the others",
         )
     shape = user_shape(info)
-    return Request(info, Selection.all_of(shape) if index is ... else select(shape, index), out)
+    return Request(info, Selection.all_of(shape) if index is ... else select(shape, index, context), out)
 
 
 class Portion(NamedTuple):
