@@ -14,71 +14,84 @@ import pytest
 import penstock as ps
 from penstock.formats.hdf5 import mapped
 
-SOURCES = 100
-WHOLE = np.arange(3.0) + 10 * np.arange(SOURCES)[:, None]
+SOURCES = {64: 100, 256: 300}  # of a limit of descriptors: more of both than HDF5 holds open
+LIMITS = pytest.mark.parametrize("limit", SOURCES)
 
 READ = """
 import resource
+import sys
 
 import h5py
 import numpy as np
 
 import penstock as ps
 
-whole = np.arange(3.0) + 10 * np.arange(100)[:, None]
+limit, sources = map(int, sys.argv[1:])
+whole = np.arange(3.0) + 10 * np.arange(sources)[:, None]
 ps.load("a.npy", "host")  # what is opened once by every process is open
-resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
 with h5py.File("whole.h5") as file:
     print("h5py is right" if (file["d"][...] == whole).all() else "h5py gives fill values")
 with ps.open("whole.h5", device="host") as file:
-    for index in (..., slice(None, None, 7), [99, 0, 50, 0], (slice(20, 90), 1), 98):
+    last = sources - 1
+    for index in (..., slice(None, None, 7), [last, 0, 50, 0], (slice(20, sources - 10), 1), last - 1):
         assert (file["d"][index].to_numpy() == whole[index]).all(), index
-    assert (np.concatenate([file["d"][at : at + 30].to_numpy() for at in range(0, 100, 30)]) == whole).all()
-    assert [ps.load(f"part{number}.h5", "host")["d"].size for number in (0, 99)] == [3, 3]  # descriptors are left
+    assert (np.concatenate([file["d"][at : at + 30].to_numpy() for at in range(0, sources, 30)]) == whole).all()
+    assert [ps.load(f"part{number}.h5", "host")["d"].size for number in (0, last)] == [3, 3]  # descriptors are left
     print(file.evidence()["notes"])
 """
 
 
-def write(folder: Path, mapping: str, **layout: Any) -> None:
-    """100 sources of a row each, in whole.h5."""
+def write(folder: Path, mapping: str, sources: int, **layout: Any) -> None:
+    """So many sources of a row each, in whole.h5."""
     np.save(folder / "a.npy", np.zeros(1))
-    for number in range(SOURCES):
+    whole = np.arange(3.0) + 10 * np.arange(sources)[:, None]
+    for number in range(sources):
         with h5py.File(folder / f"part{number}.h5", "w") as file:
-            row = WHOLE[number : number + 1] if mapping == "counted" else WHOLE[number]
+            row = whole[number : number + 1] if mapping == "counted" else whole[number]
             file.create_dataset("d", data=row, **layout)
     if mapping == "counted":
-        counted(folder)
+        counted(folder, sources)
         return
-    made = h5py.VirtualLayout((SOURCES, 3), "f8")
-    for number in range(SOURCES):
+    made = h5py.VirtualLayout((sources, 3), "f8")
+    for number in range(sources):
         made[number] = h5py.VirtualSource(f"part{number}.h5", "d", (3,))
     with h5py.File(folder / "whole.h5", "w") as file:
         file.create_virtual_dataset("d", made, fillvalue=-5)
 
 
-def counted(folder: Path) -> None:
+def counted(folder: Path, sources: int) -> None:
     """One mapping whose files are counted."""
     create = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     create.set_fill_value(np.array(-5.0))
-    here = h5py.h5s.create_simple((SOURCES, 3), (h5py.h5s.UNLIMITED, 3))
+    here = h5py.h5s.create_simple((sources, 3), (h5py.h5s.UNLIMITED, 3))
     here.select_hyperslab((0, 0), (h5py.h5s.UNLIMITED, 1), (1, 3), (1, 3))
     create.set_virtual(here, b"part%b.h5", b"d", h5py.h5s.create_simple((1, 3)))
     with h5py.File(folder / "whole.h5", "w", libver="latest") as file:
-        space = h5py.h5s.create_simple((SOURCES, 3), (h5py.h5s.UNLIMITED, 3))
+        space = h5py.h5s.create_simple((sources, 3), (h5py.h5s.UNLIMITED, 3))
         h5py.h5d.create(file.id, b"d", h5py.h5t.IEEE_F64LE, space, create)
 
 
-@pytest.mark.parametrize("mapping", ["named", "counted"])
-@pytest.mark.parametrize("layout", [{}, {"compression": "gzip", "chunks": True}], ids=["plain", "packed"])
-def test_all_sources_are_read_whatever_the_limit(tmp_path: Path, mapping: str, layout: dict[str, Any]) -> None:
-    write(tmp_path, mapping, **layout)
-    done = subprocess.run([sys.executable, "-c", READ], cwd=tmp_path, capture_output=True, text=True, check=False)
+def need_right_values(folder: Path, limit: int) -> None:
+    """Where h5py gives fill values."""
+    command = [sys.executable, "-c", READ, str(limit), str(SOURCES[limit])]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["h5py gives fill values", "[]"]
 
 
+@LIMITS
+@pytest.mark.parametrize("mapping", ["named", "counted"])
+@pytest.mark.parametrize("layout", [{}, {"compression": "gzip", "chunks": True}], ids=["plain", "packed"])
+def test_all_sources_are_read_whatever_the_limit(
+    tmp_path: Path, mapping: str, layout: dict[str, Any], limit: int
+) -> None:
+    write(tmp_path, mapping, SOURCES[limit], **layout)
+    need_right_values(tmp_path, limit)
+
+
 def test_a_source_that_hdf5_could_not_open_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(tmp_path, "named", compression="gzip", chunks=True)
+    write(tmp_path, "named", 10, compression="gzip", chunks=True)
     with ps.open(tmp_path / "whole.h5", device="host") as file:
         monkeypatch.setattr(mapped, "not_open", lambda files: next(iter(files)))
         with pytest.raises(
@@ -88,21 +101,23 @@ def test_a_source_that_hdf5_could_not_open_is_an_error(tmp_path: Path, monkeypat
             file["d"][7]
 
 
-def test_sources_of_sources_are_read_whatever_the_limit(tmp_path: Path) -> None:
-    write(tmp_path, "named", compression="gzip", chunks=True)
+@LIMITS
+def test_sources_of_sources_are_read_whatever_the_limit(tmp_path: Path, limit: int) -> None:
+    sources = SOURCES[limit]
+    write(tmp_path, "named", sources, compression="gzip", chunks=True)
     (tmp_path / "whole.h5").rename(tmp_path / "inner.h5")
-    made = h5py.VirtualLayout((SOURCES, 3), "f8")
-    made[...] = h5py.VirtualSource("inner.h5", "d", (SOURCES, 3))
+    made = h5py.VirtualLayout((sources, 3), "f8")
+    made[...] = h5py.VirtualSource("inner.h5", "d", (sources, 3))
     with h5py.File(tmp_path / "whole.h5", "w") as file:
         file.create_virtual_dataset("d", made, fillvalue=-7)
-    done = subprocess.run([sys.executable, "-c", READ], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == ["h5py gives fill values", "[]"]
+    need_right_values(tmp_path, limit)
 
 
-def test_text_of_too_many_sources_is_an_error(tmp_path: Path) -> None:
-    made = h5py.VirtualLayout((SOURCES,), h5py.string_dtype())
-    for number in range(SOURCES):
+@LIMITS
+def test_text_of_too_many_sources_is_an_error(tmp_path: Path, limit: int) -> None:
+    sources = SOURCES[limit]
+    made = h5py.VirtualLayout((sources,), h5py.string_dtype())
+    for number in range(sources):
         with h5py.File(tmp_path / f"part{number}.h5", "w") as file:
             file["d"] = [f"text {number}"]
         made[number : number + 1] = h5py.VirtualSource(tmp_path / f"part{number}.h5", "d", (1,))
@@ -110,16 +125,19 @@ def test_text_of_too_many_sources_is_an_error(tmp_path: Path) -> None:
         file.create_virtual_dataset("d", made)
     read = """
 import resource
+import sys
 import penstock as ps
+limit, sources = map(int, sys.argv[1:])
 with ps.open("whole.h5", device="host") as file:
-    assert file["d"][90:].tolist() == [f"text {number}" for number in range(90, 100)]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+    assert file["d"][-10:].tolist() == [f"text {number}" for number in range(sources - 10, sources)]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
     try:
         print(file["d"][...].tolist())
     except ps.Error as error:
         print(error.cause)
 """
-    done = subprocess.run([sys.executable, "-c", read], cwd=tmp_path, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-c", read, str(limit), str(sources)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert "could not open its source file" in done.stdout, done
 
 

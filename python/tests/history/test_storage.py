@@ -213,7 +213,7 @@ def test_a_model_whose_file_does_not_answer_can_be_ended(fs: FaultyFs) -> None:
 FULL_TABLE = """
 import os, resource, sys, numpy as np, penstock
 context = penstock.Context("host")
-resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[2]),) * 2)
 history = penstock.History(sys.argv[1], context=context)
 history.define("T", ("x",), shape=(1000,))
 taken = []
@@ -236,8 +236,9 @@ print(history.facts().steps_published)
 """
 
 
-def test_without_descriptors_the_first_field_is_refused_and_later_taken(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", FULL_TABLE, str(tmp_path / "x.nc")]
+@pytest.mark.parametrize("limit", [64, 256])
+def test_without_descriptors_the_first_field_is_refused_and_later_taken(tmp_path: Path, limit: int) -> None:
+    command = [sys.executable, "-c", FULL_TABLE, str(tmp_path / "x.nc"), str(limit)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
     assert done.returncode == 0, done.stderr
     first, last = done.stdout.splitlines()

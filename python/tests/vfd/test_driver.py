@@ -212,14 +212,15 @@ print(all(good), len(good))
     assert len({one["process"] for one in done.evidence}) >= 1
 
 
-def test_few_descriptors_leave_plain_calls_and_are_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize("limit", [64, 256])
+def test_few_descriptors_leave_plain_calls_and_are_told(tmp_path: Path, limit: int) -> None:
     program = """
 import h5py, numpy as np, resource
 a = np.arange(3_000_000, dtype="f8")
 with h5py.File("x.h5", "w", driver="sec2") as f:  # no engine yet, whose threads close descriptors later
     f["x"] = a
 import os
-resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+resource.setrlimit(resource.RLIMIT_NOFILE, (FEW, FEW))
 f = h5py.File("x.h5")
 kept = []
 try:
@@ -233,7 +234,7 @@ for one in kept:
 f.close()
 print(same)
 """
-    done = run(program, tmp_path, "large=1MiB")
+    done = run(program.replace("FEW", str(limit)), tmp_path, "large=1MiB")
     assert (done.code, done.out) == (0, "True\n"), done.err
     assert any("descriptor" in why or "open files" in why for one in done.evidence for why in one["refused"])
 
