@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import os
 import subprocess
 import sys
@@ -147,3 +148,20 @@ def test_each_filter_that_is_written_is_decoded_where_the_page_says(name: str, t
         assert np.array_equal(file["d"][...], stock["d"][...])
         decoders = set(file.evidence()["formats"]["decoders"])
     assert decoders and ("host by HDF5" in decoders) == (where == "library"), decoders
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(("shuffle", "fletcher32", "deflate"))), ids="-".join)
+def test_filters_in_any_order_give_what_the_hdf5_library_gives(order: tuple[str, ...], tmp_path: Path) -> None:
+    from h5py import h5d, h5p, h5s, h5t, h5z
+
+    arguments = {"scaleoffset": (h5z.SO_INT, 0), "deflate": (4,)}
+    made = h5p.create(h5p.DATASET_CREATE)
+    made.set_chunk((4096,))
+    for name in ("scaleoffset", *order):  # which knows numbers only, so that it is always the first
+        getattr(made, f"set_{name}")(*arguments.get(name, ()))
+    values = np.arange(40_960, dtype="<i4") * 7 % 100_003
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        x = h5d.create(file.id, b"x", h5t.STD_I32LE, h5s.create_simple(values.shape), dcpl=made)
+        h5py.Dataset(x)[...] = values
+    with h5py.File(tmp_path / "x.h5") as file, ps.open(tmp_path / "x.h5", device="host") as ours:
+        assert np.array_equal(file["x"][...], ours["x"][...].to_numpy())

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <iterator>
 
 #include "data/decode/makers.hpp"
@@ -38,6 +39,12 @@ StagePtr make_stage(const Filter& filter) {
 std::uint64_t product(std::uint64_t one, std::uint64_t other) {
     std::uint64_t both = 0;
     return __builtin_mul_overflow(one, other, &both) ? kAnyRatio : both;
+}
+
+// Whether a stage gave a part of what it was given, as a checksum does, and wrote no bytes of its own.
+bool gives_part_of(std::span<const std::byte> given, std::span<const std::byte> bytes) {
+    const std::less_equal<const std::byte*> before;
+    return before(given.data(), bytes.data()) && before(bytes.data() + bytes.size(), given.data() + given.size());
 }
 
 }  // namespace
@@ -97,15 +104,16 @@ std::string Pipeline::decode(std::span<const std::byte> stored, std::uint32_t sk
 std::string Pipeline::undo_all(std::span<const Applied> applied, std::span<const std::byte> stored,
                                std::span<std::byte> out, Scratch& scratch) const {
     std::span<const std::byte> bytes = stored;
-    std::size_t turn = 0;
+    std::size_t turn = 0;  // the room that does not have `bytes`
     for (std::size_t left = applied.size(); left-- > 0;) {
         const Applied& step = applied[left];
         const Named& filter = filters_[step.filter];
         std::unique_ptr<StageState>& state = scratch.states[step.filter];
         if (state == nullptr) state = filter.stage->make_state();
-        const std::span<std::byte> room = left == 0 ? out : scratch.room(turn++ % 2, step.plain);
+        const std::span<std::byte> room = left == 0 ? out : scratch.room(turn, step.plain);
         const Undone undone = filter.stage->undo(bytes, room, state.get());
         if (!undone.fault.empty()) return "filter " + filter.name + ": " + undone.fault;
+        if (!gives_part_of(bytes, undone.bytes)) turn = 1 - turn;
         bytes = undone.bytes;
         if (bytes.size() > step.plain || (step.exact && bytes.size() != step.plain)) {
             return "filter " + filter.name + " gave " + std::to_string(bytes.size()) + " bytes, its shape says " +

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "data/decode/checksums/sums.hpp"
 #include "data/decode/stored_rig.hpp"
 #include "penstock/error.hpp"
 
@@ -54,6 +55,25 @@ TEST(Pipeline, two_codecs_of_one_chunk_are_both_undone) {
     const Pipeline pipeline = made_of({{"deflate", {}}, {"deflate", {}}}, plain.size());
     EXPECT_EQ(decode(pipeline, testing::zlib_of(testing::zlib_of(plain)), out), "");
     EXPECT_EQ(out, plain);
+}
+
+// What a sum is of lies in the memory of the stage before it, and the stage behind it must not write there.
+TEST(Pipeline, a_stage_that_gives_a_part_of_what_is_stored_leaves_it_whole) {
+    if (!testing::has_deflate()) GTEST_SKIP() << "built without libdeflate";
+    const Bytes plain = testing::some_bytes(4000);
+    for (const std::string sum : {"fletcher32", "crc32c"}) {
+        std::vector<Filter> filters{{"shuffle", {4}}, {"shuffle", {8}}};
+        Bytes stored = testing::shuffled(testing::shuffled(plain, 4), 8);
+        for (int sums = 1; sums < 4; ++sums) {
+            filters.push_back({sum});
+            testing::put(stored, sum == "crc32c" ? crc32c(stored) : fletcher32(stored), 4, false);
+            std::vector<Filter> all = filters;
+            all.push_back({"deflate"});
+            Bytes out;
+            EXPECT_EQ(decode(made_of(all, plain.size()), testing::zlib_of(stored), out), "") << sum << sums;
+            EXPECT_EQ(out, plain) << sum << sums;
+        }
+    }
 }
 
 TEST(Pipeline, a_bomb_is_refused_before_memory_is_taken_for_it) {
