@@ -46,6 +46,7 @@ std::vector<Filter> filters_of(const Choice& choice) {
     if (choice.codec >= 128) filters.push_back({"shuffle", {choice.item}});
     Values values{choice.item};
     if (codec == "blosc2") values = {1, 0, choice.item, choice.chunk_bytes, 5, 1, 5};
+    if (codec == "delta") values = {1u << choice.item % 4, choice.item >> 2 & 1, choice.item >> 3 & 1};
     if (codec == "bitshuffle") values = {0, 3, choice.item, choice.codec % 3 * 8, choice.codec / kCodecs};
     const bool is_packed = codec == "nbit" || codec == "scaleoffset" || codec == "odd-integers" || codec == "szip";
     if (is_packed) values = packed_values(codec, choice);

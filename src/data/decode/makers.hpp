@@ -22,6 +22,11 @@ StagePtr make_bitshuffle(const Values& values);  // HDF5's filter 32008, with lz
 StagePtr make_blosc(const Values& values);       // a buffer of blosc 1
 StagePtr make_blosc2(const Values& values);      // HDF5's filter 32026: a frame of blosc 2 with one chunk
 StagePtr make_crc32c(const Values& values);      // Zarr's: 4 bytes follow the data
+// numcodecs': 4 bytes before the data where value 0 is not 0, else behind them
+StagePtr make_adler32(const Values& values);
+StagePtr make_crc32(const Values& values);
+// numcodecs': bytes of a number, 1 for big-endian, 1 for floating point
+StagePtr make_delta(const Values& values);
 
 StagePtr make_scale_offset(const Values& values);  // HDF5's
 StagePtr make_nbit(const Values& values);          // HDF5's

@@ -25,7 +25,8 @@ constexpr Maker kMakers[] = {
     {"lzf", &make_lzf},               {"bitshuffle", &make_bitshuffle}, {"blosc", &make_blosc},
     {"crc32c", &make_crc32c},         {"scaleoffset", &make_scale_offset}, {"nbit", &make_nbit},
     {"odd-integers", &make_odd_integers}, {"szip", &make_szip},
-    {"blosc2", &make_blosc2},
+    {"blosc2", &make_blosc2},         {"adler32", &make_adler32},       {"crc32", &make_crc32},
+    {"delta", &make_delta},
 };
 
 StagePtr make_stage(const Filter& filter) {

@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from penstock._arrays.dtype import DType
 from penstock._files.documents import LARGEST, Unsupported, integers, member, named, short, texts
 from penstock.formats.model import ZLIB, Filter, Recipe, Shape
@@ -36,6 +38,7 @@ _RECIPES = {
 _PIPELINE = frozenset(
     {"gzip", "zlib", "zstd", "lz4", "blosc", "bz2", "crc32c", "fletcher32", "shuffle"}
 )  # packers that the core undoes under the same name
+_PLACED_SUMS = frozenset({"adler32", "crc32"})  # as these, and they may stand before the bytes
 
 
 @dataclass(frozen=True)
@@ -111,9 +114,21 @@ def pipeline_of(meta: ArrayMeta) -> tuple[Filter, ...] | str:
     packers = _packers_of(meta)
     if isinstance(packers, str):
         return packers
-    others = [one.name for one in packers if one.name not in _PIPELINE or one.at_start]
-    filters = tuple(Filter(one.name, one.values) for one in packers)
-    return f"the cores do not undo {', '.join(others)}" if others else filters
+    filters = [_filter_of(one) for one in packers]
+    others = [one.name for one, found in zip(packers, filters, strict=True) if found is None]
+    return f"the cores do not undo {', '.join(others)}" if others else tuple(filter(None, filters))
+
+
+def _filter_of(packer: Packer) -> Filter | None:
+    """None where the cores do not undo it: a delta that is stored as numbers of another type, say."""
+    if packer.name in _PLACED_SUMS:
+        return Filter(packer.name, (int(packer.at_start),))
+    if packer.name == "delta":
+        made = np.dtype(packer.made)
+        if made != np.dtype(packer.stored) or (made.kind == "f" and made.itemsize < 4):
+            return None
+        return Filter("delta", (made.itemsize, int(made.byteorder == ">"), int(made.kind == "f")))
+    return Filter(packer.name, packer.values) if packer.name in _PIPELINE and not packer.at_start else None
 
 
 def _packers_of(meta: ArrayMeta) -> tuple[Packer, ...] | str:
