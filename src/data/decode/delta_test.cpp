@@ -20,7 +20,7 @@ Bytes bytes_of(const Numbers& numbers, int bytes, bool big_endian) {
 }
 
 // Fault of decoding `differences` that are not the differences of `wanted`; empty: they are.
-std::string fault_of(const Values& values, const Bytes& differences, const Bytes& wanted) {
+std::string fault_of_delta(const Values& values, const Bytes& differences, const Bytes& wanted) {
     const Filter filter{"delta", values};
     const Pipeline pipeline({&filter, 1}, wanted.size());
     Bytes out;
@@ -35,7 +35,7 @@ TEST(Delta, integers_of_every_size_and_order_wrap_around) {
             const std::uint64_t least = std::uint64_t{1} << (8 * bytes - 1);  // of signed ones
             const Bytes stored = bytes_of({5, 3, ~std::uint64_t{0}, least, least, 2}, bytes, big);
             const Bytes wanted = bytes_of({5, 8, 7, least + 7, 7, 9}, bytes, big);
-            EXPECT_EQ(fault_of({static_cast<std::uint32_t>(bytes), big, 0}, stored, wanted), "") << bytes << big;
+            EXPECT_EQ(fault_of_delta({static_cast<std::uint32_t>(bytes), big, 0}, stored, wanted), "") << bytes << big;
         }
     }
 }
@@ -52,8 +52,8 @@ TEST(Delta, floating_point_is_added_one_after_the_other_in_its_own_type) {
             stored_8.push_back(std::bit_cast<std::uint64_t>(many[i]));
             wanted_8.push_back(std::bit_cast<std::uint64_t>(added[i]));
         }
-        EXPECT_EQ(fault_of({4, big, 1}, bytes_of(stored, 4, big), bytes_of(wanted, 4, big)), "");
-        EXPECT_EQ(fault_of({8, big, 1}, bytes_of(stored_8, 8, big), bytes_of(wanted_8, 8, big)), "");
+        EXPECT_EQ(fault_of_delta({4, big, 1}, bytes_of(stored, 4, big), bytes_of(wanted, 4, big)), "");
+        EXPECT_EQ(fault_of_delta({8, big, 1}, bytes_of(stored_8, 8, big), bytes_of(wanted_8, 8, big)), "");
     }
 }
 
@@ -61,16 +61,16 @@ TEST(Delta, what_is_cut_short_is_a_fault) {
     const Bytes whole = bytes_of({1, 2, 3}, 4, false);
     for (std::size_t bytes = 0; bytes < whole.size(); ++bytes) {
         const Bytes cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(bytes));
-        EXPECT_NE(fault_of({4, 0, 0}, cut, whole), "") << bytes;
+        EXPECT_NE(fault_of_delta({4, 0, 0}, cut, whole), "") << bytes;
     }
-    EXPECT_NE(fault_of({4, 0, 0}, Bytes(16), whole), "") << "longer than its shape";
-    EXPECT_EQ(fault_of({4, 0, 0}, {}, {}), "") << "a chunk of nothing";
+    EXPECT_NE(fault_of_delta({4, 0, 0}, Bytes(16), whole), "") << "longer than its shape";
+    EXPECT_EQ(fault_of_delta({4, 0, 0}, {}, {}), "") << "a chunk of nothing";
 }
 
 TEST(Delta, other_numbers_are_unsupported) {
     const std::vector<Values> unknown{{}, {4}, {3, 0, 0}, {0, 0, 0}, {2, 0, 1}, {16, 0, 1}};
     for (const Values& values : unknown) {
-        EXPECT_THROW(fault_of(values, {}, {}), Error);
+        EXPECT_THROW(fault_of_delta(values, {}, {}), Error);
     }
 }
 
