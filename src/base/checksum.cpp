@@ -2,6 +2,7 @@
 #include "penstock/checksum.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "base/crc32/crc32.hpp"
 
@@ -10,6 +11,9 @@ namespace {
 
 constexpr std::uint64_t kAdlerPrime = 65521;
 constexpr std::uint64_t kFletcherModulus = 65535;
+
+constexpr std::size_t kAdlerColumns = 32;
+constexpr std::size_t kAdlerRows = 256;  // after so many a sum of sums must be taken, or it overflows 32 bits
 
 // Modulo 65535, but of what is not 0 never 0.
 std::uint64_t folded(std::uint64_t sum) noexcept { return sum == 0 ? 0 : (sum - 1) % kFletcherModulus + 1; }
@@ -24,6 +28,39 @@ std::uint64_t sum_words(std::span<const std::byte> bytes) noexcept {
         high = folded(high + low);
     }
     return high << 32 | low;
+}
+
+// Adler's checksum, in columns, which do not wait for each other.
+// Column j has the sum of its bytes in `sums`, and in `sums_before` the sum of what that was before each row; the upper
+// sum follows from both.
+std::uint32_t sum_columns(std::span<const std::byte> data) noexcept {
+    const auto* at = reinterpret_cast<const std::uint8_t*>(data.data());
+    std::uint64_t low = 1, high = 0;
+    std::size_t rows = data.size() / kAdlerColumns;
+    while (rows != 0) {
+        const std::size_t some = std::min(rows, kAdlerRows);
+        rows -= some;
+        std::array<std::uint32_t, kAdlerColumns> sums{}, sums_before{};
+        for (std::size_t row = 0; row < some; ++row, at += kAdlerColumns) {
+            for (std::size_t j = 0; j < kAdlerColumns; ++j) {
+                sums_before[j] += sums[j];
+                sums[j] += at[j];
+            }
+        }
+        high += some * kAdlerColumns * low;
+        for (std::size_t j = 0; j < kAdlerColumns; ++j) {
+            high += kAdlerColumns * std::uint64_t{sums_before[j]} + (kAdlerColumns - j) * std::uint64_t{sums[j]};
+            low += sums[j];
+        }
+        low %= kAdlerPrime;
+        high %= kAdlerPrime;
+    }
+    const auto* end = reinterpret_cast<const std::uint8_t*>(data.data()) + data.size();
+    for (; at < end; ++at) {
+        low += *at;
+        high += low;
+    }
+    return static_cast<std::uint32_t>((high % kAdlerPrime) << 16 | low % kAdlerPrime);
 }
 
 std::uint32_t join_fletcher(std::span<const std::uint64_t> sums, std::uint64_t bytes) noexcept {
@@ -88,14 +125,7 @@ std::uint32_t join_segments(ChecksumKind kind, std::span<const std::uint64_t> su
 }
 
 std::uint32_t checksum(ChecksumKind kind, std::span<const std::byte> bytes) noexcept {
-    if (kind == ChecksumKind::adler32) {
-        std::uint64_t low = 1, high = 0;
-        for (const std::byte byte : bytes) {
-            low = (low + static_cast<std::uint64_t>(byte)) % kAdlerPrime;
-            high = (high + low) % kAdlerPrime;
-        }
-        return static_cast<std::uint32_t>(high << 16 | low);
-    }
+    if (kind == ChecksumKind::adler32) return sum_columns(bytes);
     if (kind == ChecksumKind::fletcher32) {
         const std::uint64_t sums = sum_words(bytes);
         return static_cast<std::uint32_t>(sums >> 32 << 16 | (sums & 0xFFFF));

@@ -11,6 +11,5 @@ inline constexpr std::size_t kSumBytes = 4;  // of each, little-endian
 
 std::uint32_t fletcher32(std::span<const std::byte> data);  // HDF5's
 std::uint32_t crc32c(std::span<const std::byte> data);      // Castagnoli
-std::uint32_t adler32(std::span<const std::byte> data);     // RFC 1950's
 
 }  // namespace penstock::data
