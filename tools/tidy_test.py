@@ -175,6 +175,12 @@ class Tidy(unittest.TestCase):
         constants = {f"src/os/fd{i}.hpp": HEAD + "constexpr int kMost = 3;\n" for i in "ab"}
         self.assertIn("src/os/fda.hpp#kMost:2: constant-twice:", tidy(LAWFUL | constants)[1])
 
+    def test_a_type_of_two_tests_of_a_folder_is_found(self):
+        tests = {f"tests/os/{i}/fd_test.cpp": HEAD + "namespace {\nstruct Outcome {\n    int x;\n};\n}\n" for i in "ab"}
+        self.assertIn("tests/os/b/fd_test.cpp:3: test-type-twice:", tidy(LAWFUL | tests)[1])
+        apart = {path.replace("os/b", "fs/b"): text for path, text in tests.items()}
+        self.assertNotIn("test-type-twice", tidy(LAWFUL | apart)[1])
+
     def test_a_noun_without_its_line_in_the_glossary_is_found(self):
         page = {"docs/GLOSSARY.md": "# Glossary\n\n- **Context**: what a program opens files with.\n"}
         self.assertEqual(tidy(LAWFUL | page), (0, ""))

@@ -37,7 +37,7 @@ def written(name: str, field: np.ndarray, rows: int, start: int, is_shared: bool
             history.put("T", field)
             history.end_step(10.0 * step)
     comm.Barrier()
-    return MPI.Wtime() - began
+    return float(MPI.Wtime() - began)
 
 
 def main() -> None:

@@ -11,11 +11,11 @@ namespace penstock::ondevice {
 namespace {
 
 template <class T>
-class Words : public testing::Test {};
+class WordTest : public testing::Test {};
 using WordTypes = testing::Types<u32, u64>;
-TYPED_TEST_SUITE(Words, WordTypes);
+TYPED_TEST_SUITE(WordTest, WordTypes);
 
-TYPED_TEST(Words, exchanges_return_what_was_there) {
+TYPED_TEST(WordTest, exchanges_return_what_was_there) {
     TypeParam word = 5;
     EXPECT_EQ(Native::add<Scope::device>(&word, TypeParam{2}), 5u);
     EXPECT_EQ(Native::set_bits<Scope::system>(&word, TypeParam{8}), 7u);
@@ -28,7 +28,7 @@ TYPED_TEST(Words, exchanges_return_what_was_there) {
     EXPECT_EQ(word, 1u);
 }
 
-TYPED_TEST(Words, what_was_written_before_a_store_is_seen_after_the_load_that_saw_it) {
+TYPED_TEST(WordTest, what_was_written_before_a_store_is_seen_after_the_load_that_saw_it) {
     TypeParam flag = 0;
     int payload = 0;
     std::thread writer([&] {

@@ -71,6 +71,19 @@ def tree_types(sources: dict[str, Source]) -> Iterator[Finding]:
             yield Finding("type-twice", f"{library}/{name}", places[0].line, text)
 
 
+def tree_test_types(sources: dict[str, Source]) -> Iterator[Finding]:
+    """Tests of one folder of tests/ name each type once: builds compile several of their sources as one."""
+    places: dict[tuple[str, str], list[names.Type]] = defaultdict(list)
+    for path, source in sources.items():
+        match = re.fullmatch(r"tests/(\w+)/.*\.cpp", path)
+        for one in names.types_of(path, source.text, names.outermost(source.code)) if match else ():
+            places[match.group(1), one.name].append(one)
+    for (_, name), types in sorted(places.items()):
+        for one in types[1:]:
+            text = f"'{name}' is a type of {types[0].path} too, and both may be compiled as one source"
+            yield Finding("test-type-twice", one.path, one.line, text)
+
+
 def tree_constants(sources: dict[str, Source]) -> Iterator[Finding]:
     """A constant of the library is defined once: two of one name drift apart."""
     places: dict[str, dict[str, int]] = defaultdict(dict)

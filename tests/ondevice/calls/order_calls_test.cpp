@@ -67,8 +67,8 @@ struct CallCase {
 
 // Makes calls: small ones, or with a file and an argument and an answer that no head has room for.
 template <class P>
-struct Caller : Calls<P> {
-    explicit Caller(const Calls<P>& calls) : Calls<P>(calls) {}
+struct NamedCaller : Calls<P> {
+    explicit NamedCaller(const Calls<P>& calls) : Calls<P>(calls) {}
     void run(u32 number, bool is_small, u64 deadline_ns) const {
         const u32 argument[3] = {number, 1, 2}, bytes = is_small ? 4 : 12;
         u32 answer[3] = {};
@@ -94,7 +94,7 @@ Report calls_in_every_order(const CallCase& example) {
                 for (u32 turn = 0; turn < example.each; ++turn) {
                     const bool late = caller < example.late && turn == 0;
                     const u64 deadline_ns = late ? kLateAtOnce : kNeverLate;
-                    Caller<P>(box->calls()).run(100 * caller + 10 * turn, example.is_small, deadline_ns);
+                    NamedCaller<P>(box->calls()).run(100 * caller + 10 * turn, example.is_small, deadline_ns);
                 }
             });
         }

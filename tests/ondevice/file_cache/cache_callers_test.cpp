@@ -27,9 +27,10 @@ using Bytes = std::vector<unsigned char>;
 constexpr u64 kRowBytes = 72, kRows = 4000, kPage = 1024, kCallers = 5;
 
 // One of these threads.
-class Caller {
+class CacheCaller {
   public:
-    Caller(Device& device, FileCache& cache, u64 self) : device_(device), cache_(cache), self_(self), random_(self) {}
+    CacheCaller(Device& device, FileCache& cache, u64 self)
+        : device_(device), cache_(cache), self_(self), random_(self) {}
 
     void run(int turns) {
         device_.enter_thread();
@@ -167,15 +168,15 @@ class CacheCallersTest : public testing::Test {
         options.system = &system;
         options.map = false;
         FileCache cache(*device_, {&file->handle}, options);
-        std::vector<Caller> callers;
+        std::vector<CacheCaller> callers;
         for (u64 self = 0; self < kCallers; ++self) callers.emplace_back(*device_, cache, self);
         std::vector<std::thread> threads;
-        for (Caller& caller : callers) threads.emplace_back([&caller] { caller.run(60); });
+        for (CacheCaller& caller : callers) threads.emplace_back([&caller] { caller.run(60); });
         for (std::thread& thread : threads) thread.join();
         system.good();
         EXPECT_EQ(cache.flush().status, Status::ok);
         u64 failed = 0;
-        for (const Caller& caller : callers) {
+        for (const CacheCaller& caller : callers) {
             caller.put_into(content);
             failed += caller.failed();
         }

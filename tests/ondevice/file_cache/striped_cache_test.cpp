@@ -53,15 +53,15 @@ class StripedCacheTest : public testing::Test {
     test::TempDirectory directory_;
 };
 
-struct Case {
+struct StripedCase {
     std::size_t files;
     u64 stripe;
     u64 bytes;
 };
 
 // Neither the last stripe nor the last page is whole.
-std::vector<Case> cases() {
-    std::vector<Case> all;
+std::vector<StripedCase> cases() {
+    std::vector<StripedCase> all;
     for (const std::size_t files : {1, 2, 3, 5}) {
         for (const u64 stripe : {kStripedPage, 4 * kStripedPage}) {
             all.push_back({files, stripe, 5 * files * stripe + stripe / 2 + 77});
@@ -73,7 +73,7 @@ std::vector<Case> cases() {
 
 TEST_F(StripedCacheTest, what_is_read_and_written_at_random_is_where_it_belongs) {
     std::mt19937_64 random(3);
-    for (const Case& one : cases()) {
+    for (const StripedCase& one : cases()) {
         FileBytes expected = test::stamped(one.bytes);
         const StripedNames names = made(one.files, one.stripe, expected);
         const OpenedSet opened(names);

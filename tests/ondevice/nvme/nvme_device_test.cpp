@@ -34,7 +34,7 @@ class ForgetfulBlocks final : public MemoryBlocks {
     }
 };
 
-struct Load {
+struct RingLoad {
     u32 rings = 1;
     u32 clients = 8;
     u32 rounds = 50;
@@ -45,7 +45,7 @@ struct Load {
 class NvmeOnDevice : public testing::Test {
   protected:
     // Runs all clients to their end, and returns their tally.
-    RingTally run(const Load& load, const EmulatedFaults& faults) {
+    RingTally run(const RingLoad& load, const EmulatedFaults& faults) {
         EmulatedNvmeOptions how;
         how.faults = faults;
         how.window = &shared_;
@@ -86,7 +86,7 @@ class NvmeOnDevice : public testing::Test {
         run_threads(plan.clients, [&](u32 client) { Client(plan, client).run(); });
     }
 
-    static u32 all(const Load& load) { return 2 * load.clients * load.rounds; }
+    static u32 all(const RingLoad& load) { return 2 * load.clients * load.rounds; }
 
     std::shared_ptr<Device> device_ = test_device();
     DeviceMemory shared_{*device_, MemoryKind::pinned};
@@ -96,7 +96,7 @@ class NvmeOnDevice : public testing::Test {
 };
 
 TEST_F(NvmeOnDevice, clients_of_one_ring_read_what_they_wrote_in_any_order_of_completion) {
-    const Load load{.clients = 16, .rounds = 100};
+    const RingLoad load{.clients = 16, .rounds = 100};
     const RingTally tally = run(load, {.hold_most = 5, .delay_percent = 5});
     EXPECT_EQ(tally.ok, all(load));
     EXPECT_EQ(tally.mismatches, 0u);
@@ -104,14 +104,14 @@ TEST_F(NvmeOnDevice, clients_of_one_ring_read_what_they_wrote_in_any_order_of_co
 }
 
 TEST_F(NvmeOnDevice, a_ring_for_each_client_takes_no_turns) {
-    const Load load{.rings = 8, .clients = 8, .rounds = 100, .depth = 2};
+    const RingLoad load{.rings = 8, .clients = 8, .rounds = 100, .depth = 2};
     const RingTally tally = run(load, {});
     EXPECT_EQ(tally.ok, all(load));
     EXPECT_EQ(tally.mismatches, 0u);
 }
 
 TEST_F(NvmeOnDevice, an_error_reaches_the_command_that_failed_and_no_other) {
-    const Load load{.rounds = 150};
+    const RingLoad load{.rounds = 150};
     const RingTally tally = run(load, {.hold_most = 4, .fail_percent = 15});
     EXPECT_EQ(tally.ok + tally.errors, all(load));
     EXPECT_GT(tally.errors, all(load) / 20);
@@ -119,7 +119,7 @@ TEST_F(NvmeOnDevice, an_error_reaches_the_command_that_failed_and_no_other) {
 }
 
 TEST_F(NvmeOnDevice, lost_completions_end_in_timeouts_and_harm_nobody) {
-    const Load load{.clients = 4, .rounds = 40, .depth = 16, .wait_ns = 40'000'000};
+    const RingLoad load{.clients = 4, .rounds = 40, .depth = 16, .wait_ns = 40'000'000};
     const RingTally tally = run(load, {.hold_most = 3, .lose_percent = 3, .late_ns = 80'000'000});
     EXPECT_EQ(tally.ok + tally.errors + tally.timeouts + tally.refused, all(load));
     EXPECT_GT(tally.timeouts, 0u);
@@ -137,7 +137,7 @@ class CacheOnNvmeOnDevice : public NvmeOnDevice {
         CacheClientTally tally{};
         u64 lost = 0;  // words of the namespace that are not what was stored last
     };
-    Found use(const Load& load, const EmulatedFaults& faults, u32 page_bytes) {
+    Found use(const RingLoad& load, const EmulatedFaults& faults, u32 page_bytes) {
         fill();
         EmulatedNvmeOptions how;
         how.faults = faults;
@@ -210,7 +210,7 @@ class CacheOnNvmeOnDevice : public NvmeOnDevice {
 
 TEST_F(CacheOnNvmeOnDevice, every_word_is_what_its_owner_stored) {
     for (const u32 rings : {1u, 4u}) {
-        const Load load{.rings = rings, .clients = 8, .rounds = 150, .depth = 16};
+        const RingLoad load{.rings = rings, .clients = 8, .rounds = 150, .depth = 16};
         const Found found = use(load, {.hold_most = 5, .delay_percent = 2}, rings == 1 ? 512 : 4096);
         EXPECT_EQ(found.tally.wrong, 0u);
         EXPECT_EQ(found.tally.refused, 0u);
@@ -223,7 +223,7 @@ TEST_F(CacheOnNvmeOnDevice, every_word_is_what_its_owner_stored) {
 TEST_F(CacheOnNvmeOnDevice, lanes_exchange_at_one_place_and_under_one_mask) {
     if (device_->info().emulated) GTEST_SKIP() << "a warp of the host is one lane, which exchanges nothing";
     witnessed_ = 1;
-    const Load load{.rings = 4, .clients = 8, .rounds = 100, .depth = 16};
+    const RingLoad load{.rings = 4, .clients = 8, .rounds = 100, .depth = 16};
     const Found found = use(load, {.hold_most = 5, .delay_percent = 2}, 4096);
     EXPECT_EQ(found.tally.uses, 32 * load.clients * load.rounds);
     Strayed seen{};
@@ -243,7 +243,7 @@ TEST_F(CacheOnNvmeOnDevice, control_lanes_at_lines_of_their_own_are_seen) {
 #endif
 
 TEST_F(CacheOnNvmeOnDevice, late_completions_and_failures_lose_nothing) {
-    const Load load{.rings = 2, .clients = 6, .rounds = 60, .depth = 16, .wait_ns = 400'000'000};
+    const RingLoad load{.rings = 2, .clients = 6, .rounds = 60, .depth = 16, .wait_ns = 400'000'000};
     const Found found = use(load, {.fail_percent = 1, .lose_percent = 1, .late_ns = 50'000'000}, 4096);
     EXPECT_EQ(found.tally.wrong, 0u);
     EXPECT_EQ(found.lost, 0u);

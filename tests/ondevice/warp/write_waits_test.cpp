@@ -15,7 +15,7 @@ constexpr Lanes kAll = (1u << kLanes) - 1;
 constexpr u64 kLong = 3'000'000;                 // ns
 constexpr u64 kPatient = kPatienceNs + 100'000;  // ns: how long a warp waits for others, and the work itself
 
-struct Outcome {
+struct Waited {
     Status status = Status::pending;
     u64 took_ns = 0;
 };
@@ -39,7 +39,7 @@ struct Crowd : OneWriter<Policy> {
 
 // Runs an action on all lanes of a warp, to the same deadline; returns the first lane's status, and when it got it.
 template <class Action>
-void timed(const Action& action, Outcome& outcome) {
+void timed(const Action& action, Waited& outcome) {
     Warped::sync(kAll);
     const u64 began = Warped::from(kAll, Warped::now_ns(), 0);
     const Status status = action(began);
@@ -58,7 +58,7 @@ TEST(WriteWaits, a_page_that_cannot_go_keeps_none_beside_it) {
         crowd.store_some(4, 8);
         crowd.out.stuck = stuck;
         for (u64 key = 7; key >= 4; --key) {
-            Outcome outcome;
+            Waited outcome;
             crowd.run(1, [&](const auto& cache, u32, u32) {
                 timed([&](u64 now) { return clean(cache, key, now + kLong); }, outcome);
             });
@@ -78,7 +78,7 @@ TEST(WriteWaits, who_waits_for_room_has_no_marks_on_pages_beside_its_own) {
     Crowd<> crowd(8);
     crowd.store_some(4, 8);
     crowd.out.stuck = 4;
-    Outcome waits, goes;
+    Waited waits, goes;
     crowd.run(2, [&](const auto& cache, u32 warp, u32) {
         if (warp == 1) Warped::pause(kLong / 2);
         timed([&](u64 now) { return clean(cache, warp == 0 ? 4 : 5, now + 4 * kLong); }, warp == 0 ? waits : goes);
@@ -93,7 +93,7 @@ TEST(WriteWaits, pages_beside_it_that_are_stored_to_again_and_again_do_not_go_be
         Crowd<> crowd(8);
         crowd.out.slots = slots;
         crowd.store_some(4, 8);
-        Outcome outcome;
+        Waited outcome;
         std::atomic<bool> over{false};
         crowd.run(2, [&](const auto& cache, u32 warp, u32 lane) {
             if (warp == 0) {
@@ -130,7 +130,7 @@ TEST(WriteWaits, pages_on_their_way_to_the_disk_are_not_in_use) {
     for (const u64 patience : {kLong, 40 * kLong}) {
         Crowd<SweepResistant> crowd(4);
         crowd.out.write_ns = 10 * kLong;
-        Outcome outcome;
+        Waited outcome;
         crowd.store_some(4, 8);
         crowd.run(2, [&](const auto& cache, u32 warp, u32) {
             if (warp == 0) {
@@ -180,7 +180,7 @@ TEST(WriteWaits, a_page_that_takes_very_long_to_leave_keeps_nobody) {
     u64 slow = 0;
     while (!(pool.frame(pool.directory.glance(slow)).state & kProbation)) ++slow;
     crowd.out.slow = slow;
-    Outcome outcome;
+    Waited outcome;
     crowd.run(2, [&](const auto& cache, u32 warp, u32) {
         if (warp == 0) {
             clean(cache, slow, kEver);
