@@ -56,7 +56,10 @@ SIDEBAR = {
     ),
     "Reference": ("docs/site/python", "docs/site/native"),
     "Measured": ("docs/bench", "docs/measured/README"),
-    "Design": ("docs/ARCHITECTURE", "docs/ondevice", "docs/decisions/README", "docs/GLOSSARY", "docs/STYLE"),
+    "Design": (
+        *("docs/design/architecture", "docs/design/protocol", "docs/design/ondevice", "docs/decisions/README"),
+        *("docs/GLOSSARY", "docs/STYLE"),
+    ),
     "Project": ("docs/README", "examples/README", "CONTRIBUTING", "CHANGELOG", "SECURITY"),
 }
 

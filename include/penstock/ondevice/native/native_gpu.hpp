@@ -236,7 +236,7 @@ PENSTOCK_ONDEVICE u32 Native::processor() {
 }
 
 // Adds the lane's own bit, which __activemask has too. Without that, the assembler takes the mask for that of all lanes
-// which happen to go on together later, and looks at one lane's mask only (docs/ondevice.md).
+// which happen to go on together later, and looks at one lane's mask only (docs/design/ondevice.md).
 PENSTOCK_ONDEVICE Lanes Native::active() { return __activemask() | 1u << lane(); }
 PENSTOCK_ONDEVICE void Native::sync(Lanes lanes) { __syncwarp(lanes); }
 PENSTOCK_ONDEVICE Lanes Native::same(Lanes lanes, u64 value) { return __match_any_sync(lanes, value); }
