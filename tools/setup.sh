@@ -23,7 +23,11 @@ python_recent() { "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))
 if ! command -v "$python" >/dev/null; then
     packages="$packages python3 python3-venv python3-dev"
 else
-    python_recent || { echo "Penstock needs Python 3.10 or newer; $python is older" >&2; exit 1; }
+    python_recent || {
+        echo "Penstock needs Python 3.10 or newer, and $python is older: name another, as in" >&2
+        echo "  make build PYTHON=python3.12" >&2
+        exit 1
+    }
     need python3-venv "$python" -c 'import ensurepip, venv'
     need python3-dev python_headers
 fi
@@ -40,7 +44,7 @@ if [ "${1:-}" = test ]; then
     need libgtest-dev header gtest/gtest.h
     need hdf5-tools command -v h5dump
     need netcdf-bin command -v ncdump
-    if [ "$(id -u)" = 0 ]; then # who may not mount does without: those tests are skipped
+    if [ "$(id -u)" = 0 ]; then # a user who may not mount does without them: the tests that mount are skipped
         PATH=$PATH:/usr/sbin:/sbin
         need util-linux command -v losetup
         need mount command -v mount
@@ -53,7 +57,8 @@ fi
 [ -n "$packages" ] || exit 0
 line="apt-get update && apt-get install -y --no-install-recommends$packages"
 if ! command -v apt-get >/dev/null; then
-    echo "these are missing (names as on Debian):$packages" >&2
+    echo "some system packages are missing, and there is no apt-get here; install them and try again." >&2
+    echo "Their names on Debian, which other systems may call otherwise:$packages" >&2
     exit 1
 fi
 if [ "$(id -u)" != 0 ]; then
