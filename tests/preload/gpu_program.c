@@ -71,6 +71,26 @@ static void small(void) {
     CHECK((got == 4096 || got == 8192) && is_filled(0, got, 2) && close(fd) == 0);
 }
 
+/* Memory of the host and of the GPU in one call, which moves all of it as it would without a GPU. */
+static void pieces(void) {
+    char head[10] = "head", tail[7] = "tail";
+    struct iovec parts[] = {{head, sizeof head}, {data, 4 << 20}, {tail, sizeof tail}, {data + (4 << 20), 1 << 20}};
+    const long all = sizeof head + (4 << 20) + sizeof tail + (1 << 20);
+    int fd = open(name, O_RDWR | O_CREAT | O_TRUNC, 0644);
+    fill(9);
+    CHECK(writev(fd, parts, 4) == all && lseek(fd, 0, SEEK_CUR) == all);
+    CHECK(pwritev(fd, parts, 4, all) == all && lseek(fd, 0, SEEK_CUR) == all);
+    for (int turn = 0; turn < 2; ++turn) {
+        memset(reach, 0, BYTES);
+        head[0] = tail[0] = 0;
+        CHECK(preadv(fd, parts, 4, turn * all) == all && is_filled(0, 5 << 20, 9));
+        CHECK(strcmp(head, "head") == 0 && strcmp(tail, "tail") == 0);
+    }
+    CHECK(preadv(fd, parts, 4, 2 * all - (2 << 20)) == 2 << 20); /* the file ends in the second piece */
+    CHECK(lseek(fd, 0, SEEK_SET) == 0 && readv(fd, parts, 4) == all && lseek(fd, 0, SEEK_CUR) == all);
+    CHECK(close(fd) == 0);
+}
+
 static void streams(void) {
     FILE* file = fopen(name, "w+");
     fill(3);
@@ -193,8 +213,9 @@ int main(int count, char** words) {
     static const struct {
         const char* name;
         void (*run)(void);
-    } cases[] = {{"posix", posix}, {"small", small}, {"streams", streams}, {"appends", appends_and_pipes},
-        {"other", other_file}, {"fails", fails}, {"threads", threads}, {"stream threads", threads_of_a_stream}};
+    } cases[] = {{"posix", posix}, {"small", small}, {"pieces", pieces}, {"streams", streams},
+        {"appends", appends_and_pipes}, {"other", other_file}, {"fails", fails},
+        {"threads", threads}, {"stream threads", threads_of_a_stream}};
     void* mine = NULL;
     CHECK(cuCtxSetCurrent((void*)"mine") == 0);
     for (unsigned i = 0; i < sizeof cases / sizeof *cases; ++i) {

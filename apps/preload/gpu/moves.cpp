@@ -316,6 +316,19 @@ bool move_by_gpu(const GpuCall& asked, const GpuPointer& pointer, ssize_t& resul
     return is_device && bounce(call, context, result);
 }
 
+bool copy_to_gpu(const GpuPointer& pointer, void* data, const void* host, std::int64_t bytes) {
+    const int saved = errno;
+    penstock_context* context = watch.is_ours() ? context_of(pointer.device) : nullptr;
+    int code = PENSTOCK_UNSUPPORTED;
+    if (context != nullptr) {
+        const KeptContext kept;
+        engine.synchronize_stream(context, nullptr, nullptr);
+        code = engine.copy_to_device(context, data, host, static_cast<std::uint64_t>(bytes), nullptr);
+    }
+    errno = code == PENSTOCK_OK ? saved : EFAULT;
+    return code == PENSTOCK_OK;
+}
+
 void close_engine_files(Descriptor& descriptor) {
     for (std::atomic<void*>& place : descriptor.engine_file) {
         if (void* file = place.exchange(nullptr)) engine.file_close(static_cast<penstock_file*>(file), nullptr);

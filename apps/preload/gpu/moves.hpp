@@ -37,6 +37,9 @@ GpuPointer gpu_pointer(void* data);
 // it moved nothing, so that the caller makes the ordinary call.
 bool move_by_gpu(const GpuCall& call, const GpuPointer& pointer, ssize_t& result);
 
+// Bytes of the host, to where a stream's own copy would be the CPU's. Comes after what the default stream was given.
+bool copy_to_gpu(const GpuPointer& pointer, void* data, const void* host, std::int64_t bytes);
+
 void close_engine_files(Descriptor& descriptor);
 void forget_engine();  // in the child of a fork: contexts and handles are the parent's
 

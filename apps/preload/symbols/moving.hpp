@@ -4,10 +4,20 @@
 
 #include <cerrno>
 
+#include "preload/gpu/loaded.hpp"
 #include "preload/gpu/moves.hpp"
 #include "preload/watch.hpp"
 
 namespace preload {
+
+// Smaller items of a stream are gathered by its buffer, and no program has an array of a GPU that small.
+inline constexpr std::int64_t kLeastGpu = 4096;
+
+// Whose memory an item of a stream is; host memory where it is too small to be asked for.
+inline GpuPointer asked_pointer(void* data, std::int64_t bytes) {
+    const bool is_asked = bytes >= kPointerBytes || (bytes >= kLeastGpu && knows_cuda());
+    return is_asked ? gpu_pointer(data) : GpuPointer{};
+}
 
 template <typename Plain>
 ssize_t through(const GpuCall& call, Plain plain) {

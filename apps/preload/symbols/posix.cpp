@@ -4,6 +4,7 @@
 
 #include <climits>
 
+#include "preload/gpu/loaded.hpp"
 #include "preload/symbols/moving.hpp"
 #include "preload/symbols/next.hpp"
 
@@ -62,39 +63,71 @@ PENSTOCK_SHOWN ssize_t __read_chk(int number, void* data, size_t bytes, size_t m
 PENSTOCK_PLACED_CHK(__pread_chk)
 PENSTOCK_PLACED_CHK(__pread64_chk)
 
-// ---- Several pieces of memory. Only the first is asked whether it is of a GPU. The program then gets the count of
-// that piece, which is short, and goes on by itself. ----
+// ---- Several pieces of memory. Where one is of a GPU, each moves by a call of its own: others may move bytes
+// between them. ----
 
 namespace {
 
-GpuCall of_pieces(Direction direction, int number, const iovec* pieces, int count) {
-    for (int i = 0; i < count; ++i) {
-        if (pieces[i].iov_len != 0) return {direction, number, pieces[i].iov_base, room(pieces[i].iov_len), -1};
+struct Pieces {
+    Direction direction;
+    int number;
+    const iovec* all;
+    int count;
+    std::int64_t offset = -1;  // below 0: where the descriptor stands
+};
+
+GpuCall first_of(const Pieces& pieces) {
+    for (int i = 0; i < pieces.count; ++i) {
+        const iovec& one = pieces.all[i];
+        if (one.iov_len != 0) return {pieces.direction, pieces.number, one.iov_base, room(one.iov_len), pieces.offset};
     }
-    return {direction, number, nullptr, 0, -1};
+    return {pieces.direction, pieces.number, nullptr, 0, pieces.offset};
 }
 
-GpuCall placed(GpuCall call, std::int64_t offset) {
-    call.offset = offset;
-    return call;
+bool any_of_gpu(const Pieces& pieces) {
+    for (int i = 0; i < pieces.count; ++i) {
+        const iovec& one = pieces.all[i];
+        if (one.iov_len < static_cast<std::size_t>(preload::kPointerBytes)) continue;
+        if (!preload::has_cuda()) return false;
+        if (preload::gpu_pointer(one.iov_base)) return true;
+    }
+    return false;
+}
+
+// `plain` makes the call behind with so many pieces at an offset.
+template <typename Plain>
+ssize_t each_through(const Pieces& pieces, Plain plain) {
+    if (pieces.count < 2 || !any_of_gpu(pieces)) {
+        return through(first_of(pieces), [&] { return plain(pieces.all, pieces.count, pieces.offset); });
+    }
+    ssize_t done = 0;
+    for (int i = 0; i < pieces.count; ++i) {
+        const Pieces one{pieces.direction, pieces.number, pieces.all + i, 1,
+                         pieces.offset < 0 ? pieces.offset : pieces.offset + done};
+        const ssize_t moved = through(first_of(one), [&] { return plain(one.all, 1, one.offset); });
+        if (moved < 0) return done > 0 ? done : moved;
+        done += moved;
+        if (static_cast<std::size_t>(moved) < one.all->iov_len) break;
+    }
+    return done;
 }
 
 }  // namespace
 
-PENSTOCK_SHOWN ssize_t readv(int number, const iovec* pieces, int count) {
-    return through(of_pieces(Direction::read, number, pieces, count),
-                   [&] { return PENSTOCK_NEXT(readv)(number, pieces, count); });
-}
+#define PENSTOCK_PIECES_HERE(direction, function)                                                         \
+    PENSTOCK_SHOWN ssize_t function(int number, const iovec* pieces, int count) {                         \
+        return each_through({direction, number, pieces, count}, [&](const iovec* some, int few, off64_t) { \
+            return PENSTOCK_NEXT(function)(number, some, few);                                            \
+        });                                                                                               \
+    }
+PENSTOCK_PIECES_HERE(Direction::read, readv)
+PENSTOCK_PIECES_HERE(Direction::write, writev)
 
-PENSTOCK_SHOWN ssize_t writev(int number, const iovec* pieces, int count) {
-    return through(of_pieces(Direction::write, number, pieces, count),
-                   [&] { return PENSTOCK_NEXT(writev)(number, pieces, count); });
-}
-
-#define PENSTOCK_PIECES(direction, function)                                                       \
-    PENSTOCK_SHOWN ssize_t function(int number, const iovec* pieces, int count, off64_t offset) {  \
-        return through(placed(of_pieces(direction, number, pieces, count), offset),                \
-                       [&] { return PENSTOCK_NEXT(function)(number, pieces, count, offset); });    \
+#define PENSTOCK_PIECES(direction, function)                                                                        \
+    PENSTOCK_SHOWN ssize_t function(int number, const iovec* pieces, int count, off64_t offset) {                   \
+        return each_through({direction, number, pieces, count, offset}, [&](const iovec* some, int few, off64_t at) { \
+            return PENSTOCK_NEXT(function)(number, some, few, at);                                                  \
+        });                                                                                                         \
     }
 PENSTOCK_PIECES(Direction::read, preadv)
 PENSTOCK_PIECES(Direction::read, preadv64)
@@ -102,10 +135,11 @@ PENSTOCK_PIECES(Direction::write, pwritev)
 PENSTOCK_PIECES(Direction::write, pwritev64)
 
 // An offset of -1 means where the descriptor stands, as it does here.
-#define PENSTOCK_PIECES_2(direction, function)                                                               \
-    PENSTOCK_SHOWN ssize_t function(int number, const iovec* pieces, int count, off64_t offset, int flags) { \
-        return through(placed(of_pieces(direction, number, pieces, count), offset),                          \
-                       [&] { return PENSTOCK_NEXT(function)(number, pieces, count, offset, flags); });       \
+#define PENSTOCK_PIECES_2(direction, function)                                                                      \
+    PENSTOCK_SHOWN ssize_t function(int number, const iovec* pieces, int count, off64_t offset, int flags) {        \
+        return each_through({direction, number, pieces, count, offset}, [&](const iovec* some, int few, off64_t at) { \
+            return PENSTOCK_NEXT(function)(number, some, few, at, flags);                                           \
+        });                                                                                                         \
     }
 PENSTOCK_PIECES_2(Direction::read, preadv2)
 PENSTOCK_PIECES_2(Direction::read, preadv64v2)

@@ -7,7 +7,6 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#include "preload/gpu/loaded.hpp"
 #include "preload/symbols/moving.hpp"
 #include "preload/symbols/next.hpp"
 
@@ -16,8 +15,6 @@ using preload::watch;
 
 namespace {
 
-// Smaller items of a stream are gathered by its buffer, and no program has an array of a GPU that small.
-constexpr std::int64_t kLeastGpu = 4096;
 // Smaller items are not counted: a program that writes numbers one by one makes a call every 30 ns.
 constexpr std::int64_t kLeastCounted = 512;
 
@@ -81,10 +78,8 @@ std::size_t by_gpu(FILE* stream, preload::GpuCall call, const preload::GpuPointe
 
 template <typename Plain>
 std::size_t items(FILE* stream, const preload::GpuCall& call, std::size_t size, Plain plain) {
-    if (call.bytes >= preload::kPointerBytes || (call.bytes >= kLeastGpu && preload::knows_cuda())) {
-        if (const preload::GpuPointer pointer = preload::gpu_pointer(call.data)) {
-            return by_gpu(stream, call, pointer) / size;
-        }
+    if (const preload::GpuPointer pointer = preload::asked_pointer(call.data, call.bytes)) {
+        return by_gpu(stream, call, pointer) / size;
     }
     const std::size_t got = plain();
     tell(stream, call.direction, got * size);

@@ -1,6 +1,6 @@
 """Memory of a GPU in ordinary reads and writes, on stand-ins for libcuda and the engine.
 
-The programs are gpu_program.c and gpu_fortran.f90 of tests/preload."""
+The programs are gpu_program.c, cxx_streams.cpp and gpu_fortran.f90 of tests/preload."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from c_abi import preload_rig as rig
 
-CASES = ("posix", "small", "streams", "appends", "other", "threads", "stream threads")
+CASES = ("posix", "small", "pieces", "streams", "appends", "other", "threads", "stream threads")
 BYTES = 12 << 20
 
 
@@ -46,6 +46,33 @@ def test_bytes_arrive_where_the_pointer_says(case: str, memory: str, tmp_path: P
         (row,) = report["files"]
         assert row["written"]["gpu_bytes"] == BYTES and row["written"]["gpu_by_host_bytes"] == 0
         assert row["read"]["gpu_bytes"] == (19 << 20 if case == "posix" else BYTES)
+
+
+@pytest.mark.parametrize("memory", ["device", "managed"])
+def test_pieces_of_one_call_move_together(memory: str, tmp_path: Path) -> None:
+    done, report = run("pieces", memory, tmp_path / "file")
+    assert (done.code, done.err) == (0, "")
+    (row,) = report["files"]
+    assert row["written"]["gpu_bytes"] == 2 * (5 << 20)
+    assert row["read"]["gpu_bytes"] == 3 * (5 << 20) + (2 << 20) - 10  # the head
+
+
+@pytest.mark.parametrize("memory", ["device", "managed"])
+def test_file_streams_of_cpp_move_whole_arrays(memory: str, tmp_path: Path) -> None:
+    fake = program().parent
+    found = (f"-L{fake}", "-lcuda", f"-Wl,-rpath,{fake}")
+    words = (rig.built("cxx_streams", *found), memory, tmp_path / "file")
+    libraries = {"LD_LIBRARY_PATH": str(fake)}
+    without = rig.plain(*words, env=os.environ | libraries)
+    refused = "an array behind text is not written\n" if memory == "device" else ""
+    assert (without.code, without.err) == (int(bool(refused)), refused)
+    report = tmp_path / "report.json"
+    more = libraries | {"PENSTOCK_RUN_LIBRARY": str(fake / "libpenstock.so.0"), "PENSTOCK_RUN_REPORT": str(report)}
+    done = rig.plain(*words, env=rig.preloaded(**more))
+    assert (done.code, done.err) == (0, "")
+    (row,) = json.loads(report.read_text())["files"]
+    assert row["written"]["gpu_bytes"] == 2 * BYTES
+    assert 2 * BYTES - 16384 <= row["read"]["gpu_bytes"] < 2 * BYTES  # the stream's buffer held the rest
 
 
 @pytest.mark.parametrize("memory", ["device", "managed"])

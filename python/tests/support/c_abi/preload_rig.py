@@ -25,6 +25,7 @@ from penstock import _core
 
 SOURCES = ROOT / "tests" / "preload"
 LIBRARY = Path(str(_core.__file__)).parent / "lib" / "libpenstock_preload.so"
+COMPILERS = {".c": "gcc", ".cpp": "g++", ".f90": "gfortran"}
 LIMIT_S = 120
 IN_MEMORY = "the file lies in memory"  # what reports say where a test's folder is one
 
@@ -50,10 +51,10 @@ def compiler(name: str) -> str:
 
 @cache
 def built(name: str, *flags: str, target_name: str = "") -> Path:
-    """A program or library of tests/preload, in C or Fortran."""
-    source = next(place for suffix in (".c", ".f90") if (place := SOURCES / f"{name}{suffix}").exists())
+    """A program or library of tests/preload, in C, C++ or Fortran."""
+    source = next(place for suffix in COMPILERS if (place := SOURCES / f"{name}{suffix}").exists())
     target = folder() / (target_name or name)
-    command = [compiler("gcc" if source.suffix == ".c" else "gfortran"), "-O1", "-o", target, source, *flags]
+    command = [compiler(COMPILERS[source.suffix]), "-O1", "-o", target, source, *flags]
     subprocess.run(command, check=True, timeout=LIMIT_S)
     return target
 
@@ -64,8 +65,7 @@ def compiled(suffix: str, text: str) -> Path:
     place = Path(mkdtemp(dir=folder()))
     source = place / f"program{suffix}"
     source.write_text(text)
-    words = {".c": ["gcc"], ".cpp": ["g++"], ".f90": ["gfortran"]}[suffix]
-    command = [compiler(words[0]), "-O1", "-o", "program", source.name]
+    command = [compiler(COMPILERS[suffix]), "-O1", "-o", "program", source.name]
     subprocess.run(command, check=True, timeout=LIMIT_S, cwd=place)
     return place / "program"
 
