@@ -1,4 +1,5 @@
-"""CONTRIBUTING.md is true: what its steps name is there, and a path and a format come by a file and a row."""
+"""CONTRIBUTING.md is true: what its steps name is there, and a path and a format come by a file and a row. The modules
+beside this one follow all steps of a section; this one is for every run."""
 
 from __future__ import annotations
 
@@ -8,13 +9,13 @@ from pathlib import Path
 import format_kit as kit
 import numpy as np
 import pytest
+from newcomer import PAGE, Newcomer
 from places import ROOT
 
 import penstock
 import penstock.formats
 from penstock.formats import registry
 
-PAGE = (ROOT / "CONTRIBUTING.md").read_text()
 STEPS = re.findall(r"^\d\. (.*(?:\n {3}.*)*)", PAGE, re.M)
 # What steps name and do not give a file for.
 PLACES = {
@@ -23,6 +24,10 @@ PLACES = {
     "Path": "src/path/path.hpp",
     "Container": "python/penstock/formats/model.py",
     "Format": "python/penstock/formats/model.py",
+    "Several": "python/penstock/formats/registry.py",
+    "ContiguousFile": "python/penstock/formats/simple/single.py",
+    "ContiguousWriter": "python/penstock/formats/simple/single_write.py",
+    "InPlaceWriter": "python/penstock/formats/simple/in_place.py",
     "Suite": "python/penstock_bench/engine/suite.py",
     "check_round_trips": "python/tests/support/format_kit.py",
 }
@@ -100,3 +105,16 @@ def test_a_format_comes_by_a_module_and_a_row(tmp_path: Path, monkeypatch: pytes
     path.write_bytes(b"something else, and long enough")
     with pytest.raises(penstock.Error, match="tiny"):
         penstock.open(path)
+
+
+def test_a_newcomer_changes_no_file_that_the_step_does_not_name(tmp_path: Path) -> None:
+    newcomer = Newcomer("Add a suite of measurements", "tiny", tmp_path)
+    newcomer.at(1).writes("python/penstock_bench/suites/tiny/table.py", "")
+    newcomer.at(3).writes("python/tests/suites/test_tiny.py", "")
+    for number, file in ((1, "python/penstock_bench/suites/other/table.py"), (2, "docs/bench.md")):
+        with pytest.raises(AssertionError, match=f"step {number} does not name {file}"):
+            newcomer.at(number).writes(file, "")
+    assert newcomer.has_taken_all()
+    assert not Newcomer("Add a suite of measurements", "tiny", tmp_path).has_taken_all()
+    with pytest.raises(AssertionError, match="has no steps 'Add a dream'"):
+        Newcomer("Add a dream", "tiny", tmp_path)
