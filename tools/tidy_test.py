@@ -172,6 +172,8 @@ class Tidy(unittest.TestCase):
             "python/penstock/_error.py": PYTHON + "class Part:\n    pass\n",
         }
         self.assertIn("python/Part:2: type-twice:", tidy(twice)[1])
+        solver = {f"apps/solver/{i}.hpp": HEAD + "#pragma once\nstruct Sum {\n    int x;\n};\n" for i in "ab"}
+        self.assertIn("solver/Sum:3: type-twice:", tidy(LAWFUL | solver)[1])
         constants = {f"src/os/fd{i}.hpp": HEAD + "constexpr int kMost = 3;\n" for i in "ab"}
         self.assertIn("src/os/fda.hpp#kMost:2: constant-twice:", tidy(LAWFUL | constants)[1])
 

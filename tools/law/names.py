@@ -18,15 +18,10 @@ TYPE = re.compile(
     r"(?:\s*<[^;{}()]*>)?(?:\s+final)?\s*(?::[^;{}()]*(?:\([^()]*\)[^;{}()]*)*)?\{"
 )
 OF_TESTS = re.compile(r"_test\.\w+$|_rig\.hpp$|^tests/|/tests/|^tools/|^examples/|(?:^|/)(?:test_|conftest)")
-LIBRARIES = {  # folder: the library its types belong to
+LIBRARIES = {  # folder: the library its types belong to; each folder of apps/ is one of its own
     "include/": "penstock",
     "src/": "penstock",
     "bindings/": "bindings",
-    "apps/flow/": "flow",
-    "apps/hmatrix/": "hmatrix",
-    "apps/nbody/": "nbody",
-    "apps/preload/": "preload",
-    "apps/vfd/": "vfd",
     "python/penstock/": "python",
     "python/penstock_bench/": "python_bench",
 }
@@ -43,6 +38,9 @@ def library_of(path: str) -> str | None:
     """The library whose types `path` defines; None for tests, tools and examples."""
     if OF_TESTS.search(path):
         return None
+    application = re.match(r"apps/(\w+)/", path)
+    if application:
+        return application[1]
     return next((library for folder, library in LIBRARIES.items() if path.startswith(folder)), None)
 
 
