@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import zipfile
 from pathlib import Path
 from types import ModuleType
@@ -129,3 +130,17 @@ def test_pip_is_told_what_it_needs(backend: ModuleType, monkeypatch: pytest.Monk
     needed = backend.get_requires_for_build_wheel({"cmake.define.X": "1"})
     assert set(backend.TOOLS) <= set(needed)
     assert not set(backend.TOOLS) & set(backend.get_requires_for_build_wheel({"manylinux": "no"}))
+
+
+def test_a_source_distribution_has_every_source(
+    backend: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of it a wheel is made where there is no checkout, by the backend that is in it."""
+    monkeypatch.chdir(ROOT)
+    with tarfile.open(tmp_path / backend.build_sdist(str(tmp_path))) as made:
+        names = {name.partition("/")[2] for name in made.getnames()}
+    tops = ("apps", "bindings", "cmake", "include", "python/penstock", "python/penstock_bench", "src", "tools/wheel")
+    sources = {path.relative_to(ROOT).as_posix() for top in tops for path in (ROOT / top).rglob("*") if path.is_file()}
+    built = re.compile(r"__pycache__|[.]so$|^python/penstock/lib/")
+    assert not {name for name in sources - names if not built.search(name)}
+    assert {"CMakeLists.txt", "pyproject.toml", "LICENSE", "README.md"} <= names
