@@ -13,7 +13,8 @@ namespace {
 
 [[noreturn]] void refuse(std::string cause) {
     throw Fault{"open", std::move(cause),
-                "HDF5_DRIVER_CONFIG takes evidence=, errors=, memory=, device=, path= and large=, with commas between"};
+                "HDF5_DRIVER_CONFIG takes evidence=, errors=, memory=, device=, path=, large= and chunk_cache=, "
+                "with commas between"};
 }
 
 std::uint64_t bytes_of(std::string_view text) {
@@ -35,6 +36,11 @@ MemoryUse memory_of(std::string_view text) {
     refuse("memory=" + std::string(text) + " is none of auto, host and device");
 }
 
+bool is_on(std::string_view value) {
+    if (value != "on" && value != "off") refuse("chunk_cache=" + std::string(value) + " is none of on and off");
+    return value == "on";
+}
+
 void take(Settings& settings, std::string_view word) {
     const std::size_t at = word.find('=');
     if (at == std::string_view::npos) refuse("'" + std::string(word) + "' has no =");
@@ -46,6 +52,7 @@ void take(Settings& settings, std::string_view word) {
     else if (key == "device") settings.device = value;
     else if (key == "path") settings.path = value;
     else if (key == "large") settings.large_bytes = bytes_of(value);
+    else if (key == "chunk_cache") settings.chunk_cache = is_on(value);
     else refuse("there is no key '" + std::string(key) + "'");
 }
 

@@ -15,6 +15,7 @@ struct Settings {
     MemoryUse memory = MemoryUse::automatic;  // whether programs may pass device memory
     std::string device = "auto";    // which device moves it: "auto", the one that it belongs to
     std::string path = "auto";      // of large requests
+    bool chunk_cache = true;        // of HDF5, where programs may pass device memory
     std::uint64_t large_bytes = std::uint64_t{4} << 20;  // from here on a request is a transfer
 };
 

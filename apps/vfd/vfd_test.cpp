@@ -187,16 +187,25 @@ TEST_F(Driver, tells_causes_where_it_was_asked_to) {
     EXPECT_NE(text("errors").find("cannot open '" + name() + "': errno = 2"), std::string::npos) << text("errors");
 }
 
+// The test has no HDF5 whose access list could be changed.
+TEST_F(Driver, makes_no_file_whose_chunk_cache_it_cannot_turn_off) {
+    open("memory=device,chunk_cache=off,errors=" + name("errors"));
+    EXPECT_EQ(file_, nullptr);
+    EXPECT_FALSE(std::filesystem::exists(name()));
+    EXPECT_NE(text("errors").find("does not let the driver turn its chunk cache off"), std::string::npos);
+}
+
 TEST(DriverSettings, that_make_no_sense_are_refused_with_those_there_are) {
     for (const char* wrong :
-         {"evidence", "evidence=", "colour=red", "memory=some", "large=0", "large=4kb", "large=x"}) {
+         {"evidence", "evidence=", "colour=red", "memory=some", "large=0", "large=4kb", "chunk_cache=no"}) {
         try {
             parse_settings(wrong);
             ADD_FAILURE() << wrong;
         } catch (const Fault& fault) {
-            EXPECT_NE(fault.advice.find("evidence=, errors=, memory=, device=, path= and large="), std::string::npos);
+            EXPECT_NE(fault.advice.find("device=, path=, large= and chunk_cache="), std::string::npos);
         }
     }
+    EXPECT_FALSE(parse_settings("chunk_cache=on,chunk_cache=off").chunk_cache);
     const Settings settings = parse_settings("large=8MiB,path=buffered,,memory=host");
     EXPECT_EQ(settings.large_bytes, 8u << 20);
     EXPECT_EQ(settings.path, "buffered");

@@ -14,6 +14,7 @@ namespace penstock::vfd {
 namespace {
 
 using GetConfig = ssize_t (*)(Id access, char* text, std::size_t capacity);
+using SetProperty = Status (*)(Id list, const char* name, const void* value);
 using Push = Status (*)(Id stack, const char* file, const char* function, unsigned line, Id error_class, Id major,
                         Id minor, const char* format, ...);
 
@@ -36,6 +37,16 @@ Caller::Caller(const void* return_address) noexcept {
 
 void* Caller::function(const char* name) const noexcept {
     return library_ == nullptr ? nullptr : ::dlsym(library_, name);
+}
+
+void Caller::drop_chunk_cache(Id access) const {
+    // By the property's name: H5Pset_cache refuses the list of programs that give none.
+    const auto set = reinterpret_cast<SetProperty>(function("H5Pset"));
+    const std::size_t none = 0;
+    if (set == nullptr || set(access, "rdcc_nbytes", &none) < 0) {
+        throw Fault{"open", "this HDF5 does not let the driver turn its chunk cache off",
+                    "leave chunk_cache=off out, and open the file with rdcc_nbytes=0", 0, 0, 0};
+    }
 }
 
 std::string Caller::config(Id access) const {

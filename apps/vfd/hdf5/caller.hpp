@@ -18,6 +18,9 @@ class Caller {
 
     // What the program or HDF5_DRIVER_CONFIG gave for this driver.
     std::string config(Id access) const;
+    // Files that are opened with this access list have no chunk cache. HDF5 reads the list after the driver's open.
+    // Throws Fault.
+    void drop_chunk_cache(Id access) const;
     // One of HDF5's, or nullptr.
     void* function(const char* name) const noexcept;
     // Puts the fault where programs find errors of HDF5. False: there is no such place.

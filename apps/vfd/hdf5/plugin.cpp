@@ -52,6 +52,7 @@ FileHead* open(const char* name, unsigned flags, Id access, Address) noexcept {
     const std::string text = name == nullptr ? "" : name;
     const auto make = [&] {
         settings = parse_settings(caller.config(access));
+        if (!settings.chunk_cache && may_be_device(settings)) caller.drop_chunk_cache(access);
         made = std::make_unique<File>(text.c_str(), flags, settings, caller);
     };
     return worked({text, "H5E_CANTOPENFILE_g", settings, caller}, make) ? made.release() : nullptr;

@@ -79,4 +79,5 @@ KEYS = {
     "device": Key("auto, host or cuda:N", _device),
     "path": _one_of(*path_names()),
     "large": Key("a size such as 4MiB", _size),
+    "chunk_cache": _one_of("on", "off"),
 }

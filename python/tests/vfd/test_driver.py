@@ -40,7 +40,10 @@ print("same")
 """
 
 
-@pytest.mark.parametrize("config", ["", "memory=device", "large=64KiB", "device=host,path=buffered,large=64KiB"])
+@pytest.mark.parametrize(
+    "config",
+    ["", "memory=device", "memory=device,chunk_cache=off", "large=64KiB", "device=host,path=buffered,large=64KiB"],
+)
 def test_files_are_those_of_hdf5s_own_driver(tmp_path: Path, config: str) -> None:
     written = run(WRITE, tmp_path, config)
     assert written.code == 0, written.err
@@ -50,6 +53,35 @@ def test_files_are_those_of_hdf5s_own_driver(tmp_path: Path, config: str) -> Non
     assert moved(written, "write", "transfers" if "path" in config else "plain") > 4_000_000
     assert moved(read, "read", "transfers" if "large" in config else "plain") > 4_000_000
     assert moved(read, "write", "plain") == moved(read, "write", "transfers") == 0
+
+
+def test_without_the_chunk_cache_parts_of_chunks_move_alone(tmp_path: Path) -> None:
+    """Of chunks without filters: two rows are read, where HDF5 reads all chunks that have a part of them."""
+    written = """
+import h5py, numpy as np
+a = np.arange(1 << 20, dtype="f4").reshape(1024, 1024)
+with h5py.File("x.h5", "w") as f:
+    f.create_dataset("tiles", data=a, chunks=(256, 256))
+    f.create_dataset("packed", data=a, chunks=(256, 256), compression="gzip")
+"""
+    program = """
+import h5py, numpy as np
+a = np.arange(1 << 20, dtype="f4").reshape(1024, 1024)
+with h5py.File("x.h5", "r+") as f:
+    assert (f["tiles"][5:7] == a[5:7]).all() and (f["packed"][5:7] == a[5:7]).all() 
+    f["tiles"][5:7] = f["packed"][5:7] = 7
+with h5py.File("x.h5") as f:
+    a[5:7] = 7
+    assert (f["tiles"][...] == a).all() and (f["packed"][...] == a).all()
+"""
+    first = {}
+    for config in ("memory=device", "memory=device,chunk_cache=off", "memory=host,chunk_cache=off"):
+        assert run(written, tmp_path, None).code == 0
+        done = run(program, tmp_path, config)
+        assert (done.code, done.err) == (0, "")
+        first[config] = sum(done.evidence[0]["read"][way]["bytes"] for way in ("plain", "windows"))
+    with_cache, without, of_host = first.values()
+    assert with_cache - without > 3 * 256 * 1024 and of_host == with_cache  # one row of four chunks of 256 KiB
 
 
 def test_netcdf4_programs(tmp_path: Path) -> None:
