@@ -4,23 +4,10 @@
 #include <utility>
 
 #include "base/in_file.hpp"
-#include "formats/faults.hpp"
 #include "history/history_state.hpp"
 
 namespace penstock {
 namespace {
-
-std::vector<HistoryAttribute>& attributes_of(history::Definitions& all, const std::string& variable) {
-    if (variable.empty()) return all.attributes;
-    for (HistoryVariable& one : all.variables) {
-        if (one.name == variable) return one.attributes;
-    }
-    for (HistoryConstant& one : all.constants) {
-        if (one.name == variable) return one.attributes;
-    }
-    throw Error(ErrorCode::invalid_argument, "set attribute", "no variable " + formats::shown(variable) + " is defined",
-                "define it first");
-}
 
 // What a history throws names its file.
 template <class Call>
@@ -55,24 +42,15 @@ History& History::operator=(History&& other) noexcept {
 }
 
 void History::define(const HistoryVariable& variable) {
-    of_history(*state_, [&] {
-        state_->change("define", [&](history::Definitions& all) { all.variables.push_back(variable); });
-    });
+    of_history(*state_, [&] { state_->define(variable); });
 }
 
 void History::define_constant(const HistoryConstant& constant) {
-    of_history(*state_, [&] {
-        state_->change("define", [&](history::Definitions& all) { all.constants.push_back(constant); });
-    });
+    of_history(*state_, [&] { state_->define(constant); });
 }
 
 void History::set_attribute(const HistoryAttribute& attribute, const std::string& variable) {
-    const auto set = [&](history::Definitions& all) {
-        std::vector<HistoryAttribute>& place = attributes_of(all, variable);
-        std::erase_if(place, [&](const HistoryAttribute& one) { return one.name == attribute.name; });
-        place.push_back(attribute);
-    };
-    of_history(*state_, [&] { state_->change("set attribute", set); });
+    of_history(*state_, [&] { state_->set_attribute(attribute, variable); });
 }
 
 void History::begin() {

@@ -5,7 +5,6 @@
 #include <bit>
 #include <chrono>
 #include <cmath>
-#include <functional>
 #include <optional>
 #include <utility>
 
@@ -100,17 +99,6 @@ HistoryState::HistoryState(const Context& context, std::string name, const Histo
 HistoryState::~HistoryState() {
     writer_.reset();  // before the slots and the file that it uses
     stream_.reset();  // waits for packs of a step that did not end
-}
-
-void HistoryState::change(const char* operation, const std::function<void(Definitions&)>& by) {
-    check_open(operation);
-    if (writer_) throw refused(operation, "fields were put already", "define before that");
-    Definitions all = definitions_;
-    by(all);
-    all.cuts.reset();
-    all.coverage.reset();
-    formats::check_schema(plan_history(all, options_, false).schema, name_);
-    definitions_ = std::move(all);
 }
 
 void HistoryState::check_process() const {

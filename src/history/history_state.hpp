@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "context/files/process_mark.hpp"
+#include "history/definitions/defined_names.hpp"
 #include "history/layout.hpp"
 #include "history/step_writer.hpp"
 #include "penstock/history.hpp"
@@ -36,7 +36,9 @@ class HistoryState {
     HistoryState& operator=(const HistoryState&) = delete;
 
     // Definitions that make no sense together are not taken.
-    void change(const char* operation, const std::function<void(Definitions&)>& by);
+    void define(const HistoryVariable& variable);
+    void define(const HistoryConstant& constant);
+    void set_attribute(const HistoryAttribute& attribute, const std::string& variable);
     void begin();
     std::uint64_t digest() const;
     std::span<std::uint64_t> cuts();
@@ -58,6 +60,8 @@ class HistoryState {
     HistoryTargetOptions target_options(const HistoryLayout& layout) const;
     void check_cuts(const HistoryLayout& layout) const;
     void check_coverage() const;
+    void check_definable(const char* operation) const;
+    void forget_agreements();
     void check_process() const;
     void check_open(const char* operation) const;
     Buffer zeroed(std::uint64_t bytes) const;
@@ -73,6 +77,7 @@ class HistoryState {
     std::string name_;
     HistoryOptions options_;
     Definitions definitions_;
+    DefinedNames names_;
     std::vector<RunningField> fields_;
     std::unique_ptr<HistoryTarget> target_;
     std::unique_ptr<Stream> stream_;

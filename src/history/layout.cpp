@@ -12,6 +12,7 @@
 #include "formats/create/check_schema.hpp"
 #include "formats/faults.hpp"
 #include "history/compression.hpp"
+#include "history/definitions/defined_names.hpp"
 #include "history/target/history_target.hpp"
 
 namespace penstock::history {
@@ -89,9 +90,7 @@ std::size_t dimension_of(FileSchema& schema, const std::string& owner, const std
         if (one.name != name) continue;
         if (one.grows) refuse(owner + " has the dimension " + shown(name), "time is added to every variable by itself");
         if (one.length == length) return i;
-        refuse(owner + " has " + std::to_string(length) + " elements along " + shown(name) + ", others have " +
-                   std::to_string(one.length),
-               "give dimensions of another length another name");
+        throw other_length(owner, {name, length, false}, one.length);
     }
     schema.dimensions.push_back({name, length, false});
     return schema.dimensions.size() - 1;

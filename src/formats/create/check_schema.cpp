@@ -167,6 +167,10 @@ std::uint64_t block_bytes(const FileSchema& schema, const NewVariable& variable)
     return bytes_of(variable, block_shape(schema, variable));
 }
 
+Error defined_twice(const std::string& file, const std::string& variable) {
+    return not_created(file, "variable " + shown(variable) + " is given twice", "give it once");
+}
+
 void check_schema(const FileSchema& schema, const std::string& file) {
     check_dimensions(schema, file);
     check_attributes(file, "the file", schema.attributes);
@@ -174,7 +178,7 @@ void check_schema(const FileSchema& schema, const std::string& file) {
     for (const NewVariable& one : schema.variables) {
         check_variable(schema, file, one);
         if (!seen.insert(one.name).second) {
-            refuse(file, "variable " + shown(one.name) + " is given twice", "give it once");
+            throw defined_twice(file, one.name);
         }
     }
 }

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "formats/create/schema.hpp"
+#include "penstock/error.hpp"
 
 namespace penstock::formats {
 
@@ -16,6 +17,8 @@ std::uint64_t step_bytes(const FileSchema& schema, const NewVariable& variable);
 std::vector<std::uint64_t> block_shape(const FileSchema& schema, const NewVariable& variable);
 std::uint64_t block_bytes(const FileSchema& schema, const NewVariable& variable);
 
+// What is thrown where a variable has the name of another one.
+Error defined_twice(const std::string& file, const std::string& variable);
 // Throws Error{invalid_argument} with the name of what is wrong.
 void check_schema(const FileSchema& schema, const std::string& file);
 

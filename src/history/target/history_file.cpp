@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "history/target/spare_descriptors.hpp"
@@ -70,12 +71,21 @@ void share_with_readers(const os::UniqueFd& file) {
 
 void SummingSink::write(std::uint64_t offset_bytes, std::span<const std::byte> bytes) {
     constexpr std::uint64_t prime = 0x100000001b3;
-    sum_ = (sum_ ^ offset_bytes) * prime;
-    for (const std::byte one : bytes) sum_ = (sum_ ^ static_cast<std::uint64_t>(one)) * prime;
+    const auto add = [this](std::uint64_t word) {
+        sum_ = (sum_ ^ word) * prime;
+        sum_ ^= sum_ >> 32;  // a multiplication alone takes no bit to a lower place
+    };
+    add(offset_bytes);
+    add(bytes.size());
+    for (; !bytes.empty(); bytes = bytes.subspan(std::min(bytes.size(), sizeof(std::uint64_t)))) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, bytes.data(), std::min(bytes.size(), sizeof(word)));
+        add(word);
+    }
 }
 
-HistoryFile::HistoryFile(const Context& context, const HistoryTargetOptions& options,
-                         const formats::FileSchema& schema, MakeGrowing make)
+HistoryFile::HistoryFile(const Context& context, const HistoryTargetOptions& options, const formats::FileSchema& schema,
+                         MakeGrowing make)
     : sink_(options.name, options.durable), none_(options.name) {
     if (!options.is_first) {
         growing_ = make(schema, none_);

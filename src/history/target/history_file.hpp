@@ -17,7 +17,7 @@
 
 namespace penstock::history {
 
-// Keeps nothing but a sum of what is written to it, FNV-1a of 64 bits.
+// Keeps nothing but a sum of what is written to it, as FNV-1a makes it, of 8 bytes at a time.
 class SummingSink final : public formats::ByteSink {
   public:
     explicit SummingSink(std::string name) : name_(std::move(name)) {}

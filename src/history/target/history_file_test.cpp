@@ -1,9 +1,12 @@
 // Histories and the name of their file: others who write it are refused, and a name that is lost is told.
+#include "history/target/history_file.hpp"
+
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -56,6 +59,24 @@ TEST_P(HistoryFileTest, AFileThatWasRemovedIsTold) {
             history.wait();
         });
     }
+}
+
+// Processes that define different files are told from each other by it.
+TEST(SummingSinkTest, EachBitEachPlaceAndEachLengthMakesAnotherSum) {
+    std::set<std::uint64_t> seen;
+    const auto sum_of = [](std::uint64_t place, std::vector<std::byte> bytes, int flipped) {
+        if (flipped >= 0) bytes[static_cast<std::size_t>(flipped / 8)] ^= std::byte(1 << flipped % 8);
+        history::SummingSink sink("sum");
+        sink.write(place, bytes);
+        return sink.sum();
+    };
+    const std::vector<std::byte> twenty(20);
+    for (int bit = -1; bit < 160; ++bit) EXPECT_TRUE(seen.insert(sum_of(8, twenty, bit)).second) << bit;
+    EXPECT_TRUE(seen.insert(sum_of(9, twenty, -1)).second) << "at another place";
+    for (std::size_t length = 0; length < 20; ++length) {
+        EXPECT_TRUE(seen.insert(sum_of(8, std::vector<std::byte>(length), -1)).second) << length;
+    }
+    EXPECT_EQ(sum_of(8, twenty, 7), sum_of(8, twenty, 7));
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, HistoryFileTest, testing::Values(MemoryKind::system, MemoryKind::device));
