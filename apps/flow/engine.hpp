@@ -21,8 +21,11 @@ class Engine {
     virtual void run(const Close& pass) = 0;
     virtual void run(const Advance& pass) = 0;
     virtual void run(const Diagnose& pass) = 0;
-    // A cudaStream_t as a number: passes are queued there. 0 on the host.
+    // A cudaStream_t as a number: passes are queued there. 0 on the host, and of the default stream.
     virtual std::uintptr_t stream() const noexcept = 0;
+    // Queues passes on the default stream of the device, as programs do that name none, or on a stream of its own.
+    // Requires: no pass is queued. The host has no streams.
+    virtual void use_default_stream(bool use) noexcept = 0;
     // Returns when all passes are done. Throws Error{device_error} where one failed.
     virtual void wait() = 0;
 };

@@ -21,9 +21,13 @@ class GpuEngine final : public Engine {
     void run(const Advance& pass) override { apps::check_cuda(launch(pass, handle()), "advance it on the GPU"); }
     void run(const Diagnose& pass) override { apps::check_cuda(launch(pass, handle()), "diagnose it on the GPU"); }
     std::uintptr_t stream() const noexcept override {
-        return reinterpret_cast<std::uintptr_t>(stream_->native_handle());
+        return is_default_ ? 0 : reinterpret_cast<std::uintptr_t>(stream_->native_handle());
     }
-    void wait() override { stream_->synchronize(); }
+    void use_default_stream(bool use) noexcept override { is_default_ = use; }
+    void wait() override {
+        if (!is_default_) return stream_->synchronize();
+        apps::check_cuda(cudaStreamSynchronize(handle()), "wait for the GPU");
+    }
 
   private:
     void copy(CopyDirection direction, double* to, const double* from, std::int64_t count) {
@@ -34,11 +38,12 @@ class GpuEngine final : public Engine {
     // The calling thread may be another one at each call, so it enters the device first.
     cudaStream_t handle() {
         context_.device().enter_thread();
-        return static_cast<cudaStream_t>(stream_->native_handle());
+        return is_default_ ? cudaStreamLegacy : static_cast<cudaStream_t>(stream_->native_handle());
     }
 
     Context context_;
     std::unique_ptr<Stream> stream_;
+    bool is_default_ = false;
 };
 
 }  // namespace

@@ -28,6 +28,7 @@ class HostEngine final : public Engine {
     void run(const Advance& pass) override { over(pass, 0); }
     void run(const Diagnose& pass) override { over(pass, 0); }
     std::uintptr_t stream() const noexcept override { return 0; }
+    void use_default_stream(bool) noexcept override {}
     void wait() override {}
 
   private:

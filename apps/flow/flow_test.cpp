@@ -147,5 +147,21 @@ TEST_F(FlowModel, a_gpu_computes_what_the_host_does) {
     }
 }
 
+TEST_F(FlowModel, the_default_stream_gives_the_same_bits) {
+    std::string why;
+    if (!built_with_cuda() || cuda_device_count(why) == 0) GTEST_SKIP() << "no GPU: " << why;
+    const Context gpu{ContextOptions{.device = "cuda:0"}};
+    Model own(gpu, {.nx = 20, .ny = 18, .nz = 33});
+    Model common(gpu, {.nx = 20, .ny = 18, .nz = 33});
+    common.use_default_stream(true);
+    EXPECT_EQ(common.stream(), 0U);
+    EXPECT_NE(own.stream(), 0U);
+    own.advance(20);
+    common.advance(20);
+    for (int number = 0; number < kOutputs; ++number) EXPECT_EQ(field(own, number), field(common, number)) << number;
+    common.use_default_stream(false);
+    EXPECT_NE(common.stream(), 0U);
+}
+
 }  // namespace
 }  // namespace penstock::flow

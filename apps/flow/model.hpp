@@ -46,8 +46,10 @@ class Model {
     // Back to time 0, with its fields.
     void restart();
     void advance(int steps);
-    // Where advance() queues its work: a cudaStream_t as a number, 0 on the host.
+    // Where advance() queues its work: a cudaStream_t as a number, 0 on the host, and of the default stream.
     std::uintptr_t stream() const noexcept { return engine_->stream(); }
+    // advance() takes the default stream of the GPU, or again one of its own. On the host nothing changes.
+    void use_default_stream(bool use) noexcept { engine_->use_default_stream(use); }
     // In memory of the device, halo included; the halo of fields is not set. Requires: number < kOutputs.
     const double* field(int number) const noexcept { return outputs_[number]; }
     // Copies a field to memory of the host. Requires: room for grid().cells() values.

@@ -67,6 +67,7 @@ NB_MODULE(_flow, module) {
                  return reinterpret_cast<std::uintptr_t>(self.field(python::number_of_field(number)));
              })
         .def("copy_field", &python::copy_field)
+        .def("use_default_stream", &Model::use_default_stream)
         .def("restart",
              [](Model& self) {
                  const python::GilReleased release;

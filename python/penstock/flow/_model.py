@@ -126,8 +126,13 @@ class Model:
 
     @property
     def stream(self) -> int:
-        """The CUDA stream on which it computes, as a number; 0 on the host."""
+        """The CUDA stream on which it computes, as a number; 0 on the host, and of the default stream."""
         return self._raw.stream
+
+    def use_default_stream(self, use: bool = True) -> None:
+        """Computes on the default stream of the GPU, as models do that name none, or again on one of its own. On the
+        host nothing changes."""
+        self._raw.use_default_stream(bool(use))
 
     def advance(self, steps: int = 1) -> None:
         """Computes so many time steps, and the fields. It returns when they are there."""
