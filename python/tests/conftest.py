@@ -37,8 +37,8 @@ LONG = {
     *("api/test_many_files", "api/test_stuck", "durable/test_faults_writing", "durable/test_interrupts"),
     *("durable/test_killed", "durable/test_power_cuts", "durable/test_signals_at_steps", "hdf5/test_faults"),
     *("hdf5/test_fuzz", "hdf5/test_kill", "history/test_killed", "hmatrix/test_command", "hmatrix/test_memory"),
-    *("hmatrix/test_solves", "hmatrix/test_thin", "native/test_each_write", "netcdf/test_fuzz", "suites/test_hacapk"),
-    "zarr/test_fuzz",
+    *("hmatrix/test_solves", "hmatrix/test_thin", "native/test_each_write", "netcdf/test_fuzz"),
+    *("newcomer/test_native", "suites/test_hacapk", "zarr/test_fuzz"),
 }
 SLOW = {line for line in (TESTS / "slow.txt").read_text().splitlines() if line and not line.startswith("#")}
 

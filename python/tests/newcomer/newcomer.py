@@ -19,7 +19,7 @@ import penstock
 import penstock_bench
 
 PAGE = (ROOT / "CONTRIBUTING.md").read_text()
-NOT_COPIED = shutil.ignore_patterns("build", "__pycache__", ".*", "*.so", "node_modules")
+NOT_COPIED = shutil.ignore_patterns("__pycache__", ".*", "*.so")
 # Where a step's words may lie that name no file from the root on: a folder that the page speaks of as known.
 PLACES = ("", "src/path/", "python/penstock/", "python/penstock_bench/", "python/tests/")
 LIMIT_S = 900  # of a build
