@@ -22,6 +22,7 @@ namespace {
 
 constexpr long kCachestatCall = 451;
 constexpr std::int64_t kPage = 4096;  // cachestat counts pages; a larger page only lowers the share, towards "cold"
+constexpr std::int64_t kLeastCallBytes = 128 * 1024;  // that one call reads ahead: the kernel's usual window
 constexpr long kEnoughAheadKib = 1024;  // decision 0047: from here on asking early gains nothing
 
 class SavedErrno {
@@ -60,6 +61,14 @@ std::int64_t born_ns(int fd) {
     if (::syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_BTIME, &found) != 0) return 0;
     if ((found.stx_mask & STATX_BTIME) == 0) return 0;
     return found.stx_btime.tv_sec * 1'000'000'000LL + found.stx_btime.tv_nsec;
+}
+
+// How much of a span is in the page cache, or on its way there; below 0: not told.
+std::int64_t cached_bytes(int fd, Span span) {
+    const std::uint64_t range[2] = {static_cast<std::uint64_t>(span.offset), static_cast<std::uint64_t>(span.bytes)};
+    std::uint64_t found[5] = {};
+    if (::syscall(kCachestatCall, fd, range, found, 0u) != 0) return -1;
+    return static_cast<std::int64_t>(found[0]) * kPage;
 }
 
 // A byte that is read only if no storage has to be asked.
@@ -137,11 +146,8 @@ Why unsuited(int fd, Direction direction) {
 
 int is_cached(int fd, Span span) {
     const SavedErrno saved;
-    const std::uint64_t range[2] = {static_cast<std::uint64_t>(span.offset), static_cast<std::uint64_t>(span.bytes)};
-    std::uint64_t found[5] = {};
-    if (::syscall(kCachestatCall, fd, range, found, 0u) == 0) {
-        return static_cast<std::int64_t>(found[0]) * kPage * 10 >= span.bytes * 9 ? 1 : 0;
-    }
+    const std::int64_t told = cached_bytes(fd, span);
+    if (told >= 0) return told * 10 >= span.bytes * 9 ? 1 : 0;
     const int first = byte_is_cached(fd, span.offset);
     return first <= 0 ? first : byte_is_cached(fd, span.end() - 1);
 }
@@ -153,7 +159,14 @@ void start_writeback(int fd, Span span) {
 
 void read_ahead(int fd, Span span) {
     const SavedErrno saved;
-    ::syscall(SYS_readahead, fd, span.offset, static_cast<std::size_t>(span.bytes));
+    // One call reads no more than the device takes in one request, or than the kernel's window where that is larger.
+    while (!span.empty()) {
+        if (::syscall(SYS_readahead, fd, span.offset, static_cast<std::size_t>(span.bytes)) != 0) return;
+        const std::int64_t told = cached_bytes(fd, span);
+        const std::int64_t taken = std::min(told < 0 ? kLeastCallBytes : told, span.bytes);
+        if (taken == 0) return;  // no memory for it
+        span = {span.offset + taken, span.bytes - taken};
+    }
 }
 
 int flush(int fd) {

@@ -14,7 +14,7 @@ from command import PENSTOCK
 from faulty_fs import faulty_fs
 
 # Reads half of 64 MiB in records as gfortran does, back and forth, then waits until a page further on is in the page
-# cache, for at most so many ms.
+# cache, for at most so many ms. It is the last of a piece: asked for once, the kernel reads the first part.
 READS = r"""
 #include <fcntl.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ int main(int count, char** words) {
         if (read(fd, record, 1 << 17) != 1 << 17 || read(fd, record, 3 << 17) != 3 << 17) return 1;
         if (lseek(fd, -1000, SEEK_CUR) < 0 || read(fd, record, 1000) != 1000) return 1;
     }
-    char* ahead = mmap(0, 4096, PROT_READ, MAP_SHARED, fd, 44 << 20);
+    char* ahead = mmap(0, 4096, PROT_READ, MAP_SHARED, fd, (46 << 20) - 4096);
     struct timespec moment = {0, 1000000};
     for (int waited = atoi(words[2]);; --waited) {
         unsigned char here = 0;
