@@ -21,7 +21,7 @@ ON_DISK := $(if $(SCRATCH),TMPDIR="$(SCRATCH)" TEST_TMPDIR="$(SCRATCH)")
 STAMPS  := build/stamps
 RESULTS := build/results
 SOAKED  := $(addprefix durable/test_,power_cuts signals_at_steps faults_writing) gpu/test_random \
-           $(addsuffix /test_killed,history restart) $(addsuffix /test_fuzz,hdf5 netcdf zarr)
+           $(addsuffix /test_killed,history restart) $(addsuffix /test_fuzz,hdf5 netcdf zarr) stock/test_generated
 # Two thirds of their time tests wait for a disk or a process.
 PYTEST   = pytest -n $$(( 2 * $(JOBS) + 1 )) --dist loadfile --max-worker-restart 0
 # Tests of C++ are built where the package is, whose objects they share, or apart by one of CMakePresets.json:
@@ -120,7 +120,7 @@ test-long: $(TESTED) $(STAMPS)/test-tools
 # and more; some hours on two cores, most of it as root only. Each number can be another: make soak PENSTOCK_SIGNALS=100
 LONG := PENSTOCK_POWER_CUTS=$${PENSTOCK_POWER_CUTS:-1000} PENSTOCK_SIGNALS=$${PENSTOCK_SIGNALS:-1000} \
         PENSTOCK_FAULT_STEPS=$${PENSTOCK_FAULT_STEPS:-200} PENSTOCK_FUZZ_SECONDS=$${PENSTOCK_FUZZ_SECONDS:-120} \
-        PENSTOCK_SOAK_SECONDS=$${PENSTOCK_SOAK_SECONDS:-120}
+        PENSTOCK_SOAK_SECONDS=$${PENSTOCK_SOAK_SECONDS:-120} PENSTOCK_STOCK_EXAMPLES=$${PENSTOCK_STOCK_EXAMPLES:-1000}
 soak: $(TESTED) $(STAMPS)/test-tools
 	$(if $(SCRATCH),mkdir -p "$(SCRATCH)")
 	$(LONG) $(ON_DISK) $(BIN)/python -m pytest $(SOAKED:%=python/tests/%.py)

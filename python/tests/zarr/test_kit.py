@@ -19,7 +19,6 @@ from format_kit import (
     sample,
 )
 from hypothesis import given, strategies as some
-from hypothesis.extra.numpy import basic_indices
 
 import penstock
 from penstock import _core
@@ -69,31 +68,6 @@ def test_only_what_is_wanted_is_read(tmp_path: Path) -> None:
     for index in (slice(10, 20), (slice(None), slice(0, 5)), (slice(None, None, 100), 3), 5, (5, 5), ...):
         for name in "as":
             check_reads_only_what_is_wanted(path, name, index, 1_000_000)
-
-
-@few
-@given(some.data())
-def test_any_array_of_zarr_python_reads_as_by_zarr_python(tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
-    shape = tuple(data.draw(some.lists(some.integers(0, 9), max_size=3)))
-    inner = tuple(data.draw(some.integers(1, 4)) for _ in shape)
-    outer = tuple(n * data.draw(some.integers(1, 3)) for n in inner)
-    kind = data.draw(some.sampled_from(["bool", "int8", ">i2", "uint64", "float16", ">f8", "complex64"]))
-    packer = data.draw(some.sampled_from([None, codecs.GzipCodec(), codecs.ZstdCodec(), codecs.Crc32cCodec()]))
-    layout: dict[str, Any] = {"chunks": inner, "compressors": packer}
-    if shape and data.draw(some.booleans()):
-        layout["shards"] = outer
-    if data.draw(some.booleans()):
-        layout["filters"] = codecs.TransposeCodec(order=data.draw(some.permutations(range(len(shape)))))
-    path = tmp_path_factory.mktemp("any") / "x.zarr"
-    array = zarr.open_group(path, mode="w").create_array("a", shape=shape, dtype=kind, fill_value=1, **layout)
-    part = tuple(slice(0, data.draw(some.integers(0, n))) for n in shape)
-    if all(one.stop for one in part):
-        array[part] = sample(tuple(one.stop for one in part), kind)
-    expected = np.asarray(array[...])
-    with penstock.open(path, device="host") as opened:
-        index = data.draw(basic_indices(shape, allow_newaxis=False))
-        same(opened["a"][index], expected[index])
-        same(opened["a"].read(), expected)
 
 
 @few
