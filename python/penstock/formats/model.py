@@ -328,8 +328,9 @@ class Writer(Container):
         none: `table` tells where elements go as they are. Raises Error where that is so and cannot be done."""
         return ()
 
-    def packing_unit(self, name: str) -> Shape | None:
-        """Boxes of whole ones of these can be written anew, through filters. None: nothing is, or that is refused."""
+    def packing_unit(self, name: str, box: Box) -> Shape | None:
+        """Boxes of whole ones of these, of those that meet the box, can be written anew, through filters. None: nothing
+        is, or that is refused."""
         return None
 
     def place(self, name: str, origin: np.ndarray, sizes: np.ndarray) -> Places:

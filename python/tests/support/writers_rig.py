@@ -188,6 +188,18 @@ def made_chunk_by_chunk(path: Path, version: int, durable: bool) -> None:
             one[start : start + COUNT // 4] = data[start : start + COUNT // 4]
 
 
+def rewritten(path: Path, version: int, durable: bool) -> None:
+    """Compressed chunks of a file that readers know, written anew: some by a list, the others as a whole."""
+    data = values(version)
+    if version == 1:
+        ps.save(path, {"x": data}, "host", durable=durable, **PACKED)
+        return
+    order = np.random.default_rng(version).permutation(COUNT)
+    with ps.open(path, write=True, device="host", durable=durable) as file:
+        file["x"][order[:2000]] = data[order[:2000]]
+        file["x"][order[2000:]] = data[order[2000:]]
+
+
 def made_of_text(path: Path, version: int, durable: bool) -> None:
     """Text of variable length, which the format's library writes, beside numbers."""
     with ps.create(path, device="host", durable=durable) as file:
@@ -260,6 +272,7 @@ WRITERS = {
     "zarr-parts": Writer("y.zarr", made_in_parts, by_zarr),
     "h5-packed": Writer("z.h5", save(False, **PACKED), by_h5py),
     "h5-packed-chunks": Writer("c.h5", made_chunk_by_chunk, by_h5py),
+    "h5-rewritten": Writer("w.h5", rewritten, by_h5py, appends=True),
     "h5-text": Writer("t.h5", made_of_text, by_h5py),
     "nc4-text": Writer("t.nc4", made_of_text, by_netcdf),
     "zarr-text": Writer("t.zarr", made_of_text, by_zarr),

@@ -296,11 +296,3 @@ def test_values_of_another_type_are_refused_and_the_byte_order_is_the_files(tmp_
         file["a"][2] = np.arange(COLUMNS).astype(np.dtype(dtype).newbyteorder())
     held[1:3] = np.arange(COLUMNS)
     assert np.array_equal(zarr.open(tmp_path / "x.zarr")["a"][...], held)
-
-
-def test_hdf5_says_that_it_does_not(tmp_path: Path) -> None:
-    h5py = pytest.importorskip("h5py")
-    with h5py.File(tmp_path / "x.h5", "w") as file:
-        file.create_dataset("a", data=numbers(0, (ROWS, COLUMNS)), chunks=(8, COLUMNS), compression="gzip")
-    with ps.open(tmp_path / "x.h5", write=True, device="host") as file, pytest.raises(ps.Error, match="compressed"):
-        file["a"][3] = np.zeros(COLUMNS, "f4")

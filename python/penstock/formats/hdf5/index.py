@@ -107,6 +107,16 @@ class ChunkIndex:
             columns = [column[order] for column in columns]
         return ChunkIndex(self.grid, self.chunk_shape, *columns)
 
+    def with_new(self, cell: np.ndarray, origin: np.ndarray, offset_bytes: np.ndarray, bytes: np.ndarray) -> ChunkIndex:
+        """With encoded chunks, in any order, of which some take the place of those that are there."""
+        order = np.argsort(cell, kind="stable")
+        rows = self.rows_of(cell)
+        left = np.ones(len(self.cell), bool)
+        left[rows[rows >= 0]] = False
+        columns = (self.cell, self.origin, self.offset_bytes, self.bytes, self.encoded, self.skipped)
+        kept = self if left.all() else ChunkIndex(self.grid, self.chunk_shape, *(column[left] for column in columns))
+        return kept.plus(cell[order], origin[order], offset_bytes[order], bytes[order])
+
     def has(self, cell: int) -> bool:
         """Whether the chunk of this number is there."""
         at = int(self.cell.searchsorted(cell))

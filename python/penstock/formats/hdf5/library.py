@@ -15,7 +15,7 @@ from typing import Any
 
 import h5py
 import numpy as np
-from h5py import h5d, h5f, h5fd, h5i, h5p
+from h5py import h5d, h5f, h5fd, h5i, h5p, h5s, h5t
 
 from penstock._files.descriptor import close_read, read_at
 from penstock.formats.model import Shape
@@ -37,6 +37,29 @@ def set_link_phase_change(create: h5p.PropGCID | h5p.PropFCID, most: int) -> Non
         call.argtypes = [ctypes.c_int64, ctypes.c_uint, ctypes.c_uint]
         with h5py._objects.phil:
             call(create.id, most, most // 2)
+
+
+def can_claim() -> bool:
+    """Whether the library can be asked for space that nothing has."""
+    return library_function("H5Oincr_refcount") is not None
+
+
+def claim_space(file: h5f.FileID, bytes: int) -> int:
+    """Space that HDF5 gives to nothing else; where that is in the file. HDF5 knows it as a dataset that no link leads
+    to, and whose header says that one does, so that it is kept. Requires: can_claim()."""
+    create = h5p.create(h5p.DATASET_CREATE)
+    create.set_alloc_time(h5d.ALLOC_TIME_EARLY)
+    create.set_fill_time(h5d.FILL_TIME_NEVER)
+    create.set_obj_track_times(False)
+    claimed = h5d.create(file, None, h5t.STD_U8LE, h5s.create_simple((bytes,)), create)
+    call = library_function("H5Oincr_refcount")
+    call.argtypes = [ctypes.c_int64]
+    with h5py._objects.phil:
+        done = call(claimed.id)
+    place = place_of(claimed)
+    if done < 0 or place is None:
+        raise RuntimeError(f"HDF5 has no space of {bytes} bytes to give")
+    return place
 
 
 def is_extensible_array(dataset: h5d.DatasetID) -> bool | None:

@@ -22,26 +22,22 @@ from penstock._error import Error
 from penstock.formats.faults import refused, unsupported
 from penstock.formats.hdf5.attributes import write_attribute
 from penstock.formats.hdf5.changing.append import InPlace
-from penstock.formats.hdf5.changing.late import LateChunks
+from penstock.formats.hdf5.changing.packed import PackedChunks
 from penstock.formats.hdf5.changing.place import (
     Growth,
-    cell_of,
     grid_of,
     place_chunks,
-    place_encoded,
-    place_one,
 )
 from penstock.formats.hdf5.changing.session import NAME, Session, creation_list, group_list, shape_object
 from penstock.formats.hdf5.faults import cause_of
-from penstock.formats.hdf5.filters import encoder_of
-from penstock.formats.hdf5.index import ChunkIndex, no_chunks
+from penstock.formats.hdf5.index import no_chunks
 from penstock.formats.hdf5.layout import lay_out, need_possible, space_of
 from penstock.formats.hdf5.metadata import Metadata, no_rows
-from penstock.formats.hdf5.open import explained, name_bytes
+from penstock.formats.hdf5.open import name_bytes
 from penstock.formats.hdf5.stored import Stored
 from penstock.formats.hdf5.types import stored_type
 from penstock.formats.hdf5.values import write_values
-from penstock.formats.model import Box, ChunkTable, DatasetInfo, Filter, NewDataset, Places, Shape, Watch, Writer
+from penstock.formats.model import Box, ChunkTable, DatasetInfo, NewDataset, Shape, Watch
 from penstock.formats.new_file import NewFile, need_named
 
 PAGE_BYTES = 4096
@@ -59,7 +55,7 @@ def append(name: str | os.PathLike[str]) -> Hdf5Writer:
     return Hdf5Writer(name, append=True)
 
 
-class Hdf5Writer(Metadata, Writer):
+class Hdf5Writer(PackedChunks):
     """Writes a file, and answers for its metadata as they will be. `publish` may be followed by more changes, which
     are then made in place, and published again."""
 
@@ -75,11 +71,9 @@ class Hdf5Writer(Metadata, Writer):
     ) -> None:
         super().__init__(name)
         self._many_members = many_members
-        self._in_place = InPlace(self.name)
+        self._in_place = InPlace(self.name, self._moved)
         self._session: Session | None = None
         self._new: NewFile | None = None
-        self._failed: Error | None = None  # something was half done, so nothing can be published
-        self._late = LateChunks()
         self._lost: Error | None = None  # storage failed at the end: what it holds is not known here any more
         if append:
             self._current()
@@ -122,24 +116,6 @@ class Hdf5Writer(Metadata, Writer):
         grown = sum(extent > low for low, extent in zip(info.shape, shape, strict=True))
         return self.table(name, Box(first if grown == 1 else (0,) * len(shape), shape))
 
-    def packing(self, name: str, box: Box) -> tuple[Filter, ...]:
-        """Chunks that were never stored are encoded. The others stay where they are, as they are."""
-        stored = self.readable(name)
-        if stored.info.layout != "chunked" or not self._is_packed(stored):
-            return ()
-        rank = stored.rank
-        if len(self._index(stored).meet(Box(box.start[:rank], box.stop[:rank]))):
-            return ()
-        return encoder_of(stored.info)
-
-    def place(self, name: str, origin: np.ndarray, sizes: np.ndarray) -> Places:
-        stored = self.readable(name)
-        with self._all_or_nothing():
-            index = self._index(stored)
-            offsets, index = place_encoded(self._session, stored, index, origin[:, : stored.rank], sizes)
-            self._keep_index(stored.info.name, index)
-        return Places((self._session.path,), np.zeros(len(offsets), np.int64), offsets)
-
     def write_values(self, name: str, box: Box, values: np.ndarray) -> None:
         """HDF5 writes them to the overlay, so they are in memory until the file is published."""
         stored = self.readable(name)
@@ -157,35 +133,6 @@ class Hdf5Writer(Metadata, Writer):
         if self._new is None:
             cause = "text of variable length is written to new files only"
             raise unsupported(self.name, cause, "add it with the format's own library, or write a new file", name)
-
-    def takes_one(self, name: str, origin: Shape) -> bool:
-        stored = self.readable(name)
-        if stored.item_dims or not self._is_packed(stored):
-            return False
-        cell, index = cell_of(stored, origin), self._indexes.get(stored.info.name) or self._index(stored)
-        return not (index.has(cell) or self._late.has(stored.info.name, cell))
-
-    def place_one(self, name: str, origin: Shape, bytes: int) -> tuple[str, int]:
-        stored = self.readable(name)
-        with self._all_or_nothing():
-            offset = place_one(self._session, stored, origin, bytes)
-            self._late.add(stored.info.name, cell_of(stored, origin), (origin, offset, bytes))
-        return self._session.path, offset
-
-    def _grows_by_packed(self, stored: Stored, before: Shape) -> bool:
-        """Whether all that a dataset grows by is whole chunks, which are encoded when they are written."""
-        shape, chunk = stored.info.shape[: stored.rank], stored.info.chunk_shape[: stored.rank]
-        sides = zip(shape, before, chunk, strict=True)
-        whole = all(old % size == 0 and new % size == 0 for new, old, size in sides if new != old)
-        return whole and self._is_packed(stored) and bool(encoder_of(stored.info))
-
-    def _is_packed(self, stored: Stored) -> bool:
-        """Whether its new chunks go through filters: those of datasets that no reader can see yet. The index of others
-        is changed in place, which changing/append proves for growth by chunks that are stored as they are."""
-        session = self._session
-        if not stored.info.filters or stored.home != session.path:
-            return False
-        return session.old is None or h5o.get_info(stored.dataset).addr + session.old.offset >= session.old.end
 
     def set_attributes(self, name: str, attributes: Mapping[str, Any]) -> None:
         target = self._object(name_bytes(name.strip("/")) or b"/")
@@ -275,16 +222,6 @@ class Hdf5Writer(Metadata, Writer):
     # -- inside
 
     @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """After an error in the block, HDF5 has changes that must not reach the file."""
-        try:
-            with explained(self.name):
-                yield
-        except Error as error:
-            self._failed = error
-            raise
-
-    @contextmanager
     def _remembered(self) -> Iterator[None]:
         try:
             yield
@@ -303,14 +240,6 @@ class Hdf5Writer(Metadata, Writer):
                 self._late.clear()
                 self._user_blocks.clear()
         return self._session.file
-
-    def _index(self, stored: Stored) -> ChunkIndex:
-        """With the chunks that were placed one by one."""
-        index = super()._index(stored)
-        whole = self._late.taken_into(stored.info.name, index)
-        if whole is not index:
-            self._keep_index(stored.info.name, whole)
-        return whole
 
     def _need_own(self, found: h5d.DatasetID | h5g.GroupID, name: str) -> None:
         """HDF5 follows an external link through the overlay of this file, and finds what the link does not mean."""

@@ -5,8 +5,8 @@ What must stay true: the selection is made of whole chunks; a part has the chunk
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -58,6 +58,24 @@ class Encoding:
         for start in range(0, self.count, step):
             rows = slice(start, start + step)
             yield replace(self, origin=self.origin[rows], boxes=self.boxes[rows])
+
+
+def joined(encodings: Sequence[Encoding]) -> list[Encoding]:
+    """The same chunks, in as few: those that differ in their chunks alone are one."""
+    groups: dict[tuple[object, ...], list[Encoding]] = {}
+    for one in encodings:
+        groups.setdefault(_common(one), []).append(one)
+    return [group[0] if len(group) == 1 else _together(group) for group in groups.values()]
+
+
+def _common(one: Encoding) -> tuple[object, ...]:
+    names = (field.name for field in fields(one) if field.name not in ("origin", "boxes"))
+    return tuple(getattr(one, name) for name in names)
+
+
+def _together(group: Sequence[Encoding]) -> Encoding:
+    origin, boxes = (np.concatenate([getattr(one, name) for one in group]) for name in ("origin", "boxes"))
+    return replace(group[0], origin=origin, boxes=boxes)
 
 
 def encoder_name(filters: tuple[Filter, ...]) -> str:

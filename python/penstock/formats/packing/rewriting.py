@@ -13,11 +13,13 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from penstock import _core
+from penstock._arrays.dtype import DType
 from penstock._arrays.selection import Box, Picks, Selection
 from penstock.formats.faults import refused
 from penstock.formats.model import Shape, Writer
@@ -26,7 +28,7 @@ from penstock.formats.pending import Pending
 from penstock.formats.reading import picked
 from penstock.formats.reading.mover import Mover
 from penstock.formats.reading.request import Request
-from penstock.formats.reading.target import Target
+from penstock.formats.reading.target import Target, target_of
 
 _MOST_BYTES = 4 << 30  # of chunks that are read to change parts of them
 
@@ -95,6 +97,11 @@ class Piece(NamedTuple):
     of_value: tuple[Any, ...]  # in the value
     is_covered: bool  # the elements are all of the chunks
 
+    @property
+    def is_view(self) -> bool:
+        """Whether the chunks are a part of the value as it lies there."""
+        return self.is_covered and all(isinstance(one, slice) for one in self.of_value)
+
 
 class _Run(NamedTuple):
     """The same along one dimension."""
@@ -111,10 +118,10 @@ def start(calls: Writing, requests: Sequence[Request], how: WriteOptions) -> Pen
     with calls.writer(changes=False) as writer:
         requests = [_now(writer, one) for one in requests]
         parts = [one for one in requests if _is_partial(writer, one)]
-        packed = [one for one in requests if writer.packing_unit(one.info.name) is not None]
+        packed = [one for one in requests if _unit(writer, one) is not None]
         if not packed:
             return calls.write(requests, how.stream, how.options, background=how.background)
-        units = [writer.packing_unit(one.info.name) for one in parts]
+        units = [_unit(writer, one) for one in parts]
         name = writer.name
     if not parts:
         return _in_turn(calls, requests, packed, how)
@@ -148,14 +155,18 @@ def _meet(one: Box, other: Box) -> bool:
 
 def _now(writer: Writer, one: Request) -> Request:
     """With the dataset as it is now: others may have appended to it since the caller looked."""
-    if writer.packing_unit(one.info.name) is None:
+    if _unit(writer, one) is None:
         return one
     return one._replace(info=writer.info(one.info.name))
 
 
+def _unit(writer: Writer, one: Request) -> Shape | None:
+    return writer.packing_unit(one.info.name, one.stored.box) if one.bytes else None
+
+
 def _is_partial(writer: Writer, one: Request) -> bool:
     """Whether it names parts of chunks, or shards, that must be written whole."""
-    unit = writer.packing_unit(one.info.name) if one.bytes and one.info.order == "C" else None
+    unit = _unit(writer, one) if one.bytes and one.info.order == "C" else None
     if unit is None:
         return False
     selection, box = one.selection, one.selection.box
@@ -189,14 +200,34 @@ def _whole(
     if to_read:
         requests = [Request(one.info, piece.chunks) for piece in to_read]
         held = calls.read(requests, None, options, background=False).result()
-    left = iter(held)
+    left, given = iter(held), replace(target_of(value), dtype=target.dtype)
+    room = _ChunkMemory(sum(piece.chunks.size for piece in pieces if not piece.is_view), target.dtype)
     for piece in pieces:
-        if piece.is_covered:
-            array = value[piece.of_value]
-        else:
-            array = np.array(next(left).to_numpy())
-            array[piece.within] = value[piece.of_value]
-        yield Request(one.info, piece.chunks, array)
+        if piece.is_view:
+            seen = value[piece.of_value]
+            base = given.base + seen.ctypes.data - value.ctypes.data
+            yield Request(one.info, piece.chunks, replace(given, base=base, shape=seen.shape, strides=seen.strides))
+            continue
+        array, memory = room.take(piece.chunks.counts)
+        if not piece.is_covered:
+            array[...] = next(left).to_numpy()
+        array[piece.within] = value[piece.of_value]
+        yield Request(one.info, piece.chunks, memory)
+
+
+class _ChunkMemory:
+    """Memory of all chunks that are put together here: chunks of one memory are encoded together."""
+
+    def __init__(self, count: int, dtype: DType) -> None:
+        self._dtype, self._used = dtype, 0
+        self._all = target_of(np.empty(count * dtype.itemsize, np.uint8))
+
+    def take(self, shape: Shape) -> tuple[np.ndarray, Target]:
+        """The next elements, to be filled, and to be written."""
+        array = np.ndarray(shape, self._dtype.dtype, self._all.keep, self._used)
+        memory = replace(self._all, base=self._used, dtype=self._dtype, shape=shape, strides=array.strides)
+        self._used += array.nbytes
+        return array, memory
 
 
 def pieces_of(selection: Selection, unit: Shape, shape: Shape) -> Iterator[Piece]:

@@ -26,6 +26,7 @@ from penstock._error import Error
 from penstock._files.open_files import Full, Lease, Use
 from penstock.formats import pending
 from penstock.formats.packing.encode import encode
+from penstock.formats.packing.encoding import joined
 from penstock.formats.pending import HostWork, Steps
 from penstock.formats.reading import cores
 from penstock.formats.reading.aside import Aside
@@ -215,7 +216,7 @@ class Execution:
 
     def _encode_all(self) -> Steps:
         """The engine writes one part while the cores encode the next."""
-        parts = [part for whole in self._plan.encodings for part in whole.parts()]
+        parts = [part for whole in joined(self._plan.encodings) for part in whole.parts()]
         is_little = sum(part.bytes for part in parts) <= _ENCODED_HERE
         for part in parts:
             if len(self._under_way) == 2:

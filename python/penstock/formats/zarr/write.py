@@ -174,7 +174,7 @@ class ZarrWriter(Writer):
         plain, meta = self._nodes.plain(name), self.container.meta(name)
         return encoder_for(self.name, (plain, meta, self._document(plain)), box)
 
-    def packing_unit(self, name: str) -> Shape | None:
+    def packing_unit(self, name: str, box: Box) -> Shape | None:
         return unit_of(self.container.meta(name), self._document(self._nodes.plain(name)))
 
     def place(self, name: str, origin: np.ndarray, sizes: np.ndarray) -> Places:

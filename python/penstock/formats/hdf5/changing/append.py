@@ -15,6 +15,7 @@ from penstock.formats.hdf5.changing.apply import check_applicable
 from penstock.formats.hdf5.changing.headers import blocks_of, move_continuations
 from penstock.formats.hdf5.changing.journal import note_of
 from penstock.formats.hdf5.changing.making import Making, settle_note
+from penstock.formats.hdf5.changing.moved import MovedChunks
 from penstock.formats.hdf5.changing.order import (
     HEADER,
     MOVED,
@@ -33,8 +34,8 @@ from penstock.formats.hdf5.stored import Stored
 class InPlace:
     """The changes of one file, from one publish to the next."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, name: str, moved: MovedChunks) -> None:
+        self._name, self._moved = name, moved
         self._seen: Stamp | None = None  # the file as we left it
         self._last: Session | None = None
         self._headers: set[int] = set()  # addresses of the objects concerned, new ones too
@@ -58,8 +59,7 @@ class InPlace:
 
     def remember(self) -> None:
         self._seen = stamp_of(self._name)
-        self._headers.clear()
-        self._added.clear()
+        self._forget()
 
     def note_addition(self, session: Session, path: str) -> None:
         """A dataset was added, or an attribute to an object."""
@@ -89,7 +89,9 @@ class InPlace:
     def publish(self, session: Session, durable: bool) -> None:
         try:
             with explained(self._name):
-                size = self._move_headers(session, session.finish())
+                size = session.finish()
+                self._moved.apply(session)
+                size = self._move_headers(session, size)
                 fresh, changes = self._sorted(session)
                 if self._added:
                     image = Image(session.real, session.old.end, size)
@@ -100,14 +102,18 @@ class InPlace:
         try:
             Making(session, note_of(size, durable, fresh, changes)).run(fresh)
         finally:
-            self._headers.clear()
-            self._added.clear()
+            self._forget()
         self.remember()
+
+    def _forget(self) -> None:
+        """What was to be changed."""
+        self._headers.clear()
+        self._added.clear()
+        self._moved.clear()
 
     def abandon(self, session: Session) -> None:
         """The file as it was, before anything of it was changed: space that was reserved is given back."""
-        self._headers.clear()
-        self._added.clear()
+        self._forget()
         try:
             session.drop()
             if session.descriptor >= 0:  # else the garbage collector came first, and the next writer cuts it

@@ -8,6 +8,7 @@ of continuations and checksums are altered; where anything is not as expected, n
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -15,6 +16,9 @@ from penstock.formats.hdf5.changing.overlay import Overlay
 
 _CONTINUATION = 16  # message type
 _MASK = 0xFFFFFFFF
+
+
+_Layout = tuple[int, int, int]  # bytes before a message's content, offset of the first message, bytes after the last
 
 
 class Pointer(NamedTuple):
@@ -81,16 +85,14 @@ def blocks_of(overlay: Overlay, address: int, base: int, old: bool = False) -> l
     read = overlay.original if old else overlay.bytes_at
     head = read(address, 64)
     if head[:4] == b"OHDR" and head[4] == 2:
-        start, size, extra = _start_of_new(head)
+        start, size, _ = _start_of_new(head)
         first = HeaderBlock(address, bytearray(read(address, start + size + 4)), None)
-        layout = (4 + extra, start, 4)
     elif head[0] == 1 and head[1] == 0:
         size = int.from_bytes(head[8:12], "little")
         first = HeaderBlock(address, bytearray(read(address, 16 + size)), None)
-        layout = (8, 16, 0)
     else:
         return []
-    blocks, number = [first], 0
+    blocks, number, layout = [first], 0, _layout_of(head)
     while number < len(blocks):
         for inside in _continuations(blocks[number], number, layout):
             image = blocks[number].image
@@ -100,7 +102,15 @@ def blocks_of(overlay: Overlay, address: int, base: int, old: bool = False) -> l
     return blocks
 
 
-def _start_of_new(head: bytes) -> tuple[int, int, int]:
+def _layout_of(head: bytes | bytearray) -> _Layout:
+    """How a header that begins so is laid out."""
+    if head[:4] != b"OHDR":
+        return 8, 16, 0
+    start, _, extra = _start_of_new(head)
+    return 4 + extra, start, 4
+
+
+def _start_of_new(head: bytes | bytearray) -> tuple[int, int, int]:
     """(offset of the first message, bytes of messages, bytes that each message has beyond four)."""
     flags = head[5]
     at = 6 + (16 if flags & 0x20 else 0) + (4 if flags & 0x10 else 0)
@@ -108,21 +118,33 @@ def _start_of_new(head: bytes) -> tuple[int, int, int]:
     return at + width, int.from_bytes(head[at : at + width], "little"), 2 if flags & 4 else 0
 
 
-def _continuations(block: HeaderBlock, number: int, layout: tuple[int, int, int]) -> list[int]:
-    """Offsets of the addresses in continuation messages. `layout`: bytes before a message's content, offset of the
-    first message in the first block, bytes after the last one."""
+def message_of(blocks: list[HeaderBlock], kind: int) -> bytes | None:
+    """The first message of that type in the blocks of a header."""
+    layout = _layout_of(blocks[0].image) if blocks else (0, 0, 0)
+    for number, block in enumerate(blocks):
+        for found, at, size in _messages(block, number, layout):
+            if found == kind:
+                return bytes(block.image[at : at + size])
+    return None
+
+
+def _continuations(block: HeaderBlock, number: int, layout: _Layout) -> list[int]:
+    """Offsets of the addresses in continuation messages."""
+    return [at for kind, at, size in _messages(block, number, layout) if kind == _CONTINUATION and size >= 16]
+
+
+def _messages(block: HeaderBlock, number: int, layout: _Layout) -> Iterator[tuple[int, int, int]]:
+    """Type of each message, and offset and bytes of its content."""
     before, start, after = layout
     at = start if number == 0 else after  # later blocks begin with a mark where they end with a checksum
-    found, end = [], len(block.image) - after
+    end = len(block.image) - after
     while at + before <= end:
         if after:
             kind, size = block.image[at], int.from_bytes(block.image[at + 1 : at + 3], "little")
         else:
             kind, size = (int.from_bytes(block.image[at + part : at + part + 2], "little") for part in (0, 2))
-        if kind == _CONTINUATION and size >= 16:
-            found.append(at + before)
+        yield kind, at + before, size
         at += before + size
-    return found
 
 
 def checksum(data: bytes | bytearray) -> int:

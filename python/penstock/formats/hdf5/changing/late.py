@@ -22,10 +22,6 @@ class LateChunks:
 
     _rows: dict[str, dict[int, _Row]] = field(default_factory=dict)
 
-    def has(self, name: str, cell: int) -> bool:
-        """Whether the chunk of that number in the grid is here."""
-        return cell in self._rows.get(name, ())
-
     def add(self, name: str, cell: int, row: _Row) -> None:
         self._rows.setdefault(name, {})[cell] = row
 

@@ -89,9 +89,7 @@ def place_encoded(
     offsets = [session.place(stored.dataset, tuple(one), content[:size], 0) for one, size in pairs]
     session.reserve()
     placed, grid = np.array(offsets, np.int64), grid_of(stored.info.shape[: stored.rank], chunk)
-    cell = number_of(origin, grid, chunk)
-    order = np.argsort(cell, kind="stable")
-    return placed, index.plus(cell[order], origin[order], placed[order], sizes[order])
+    return placed, index.with_new(number_of(origin, grid, chunk), origin, placed, sizes)
 
 
 def place_one(session: Session, stored: Stored, origin: Shape, bytes: int) -> int:

@@ -21,7 +21,7 @@ from penstock.formats.hdf5.changing.journal import Note, without_note, write_not
 from penstock.formats.hdf5.changing.order import Superblock, read_superblock
 from penstock.formats.hdf5.changing.overlay import PAGE_BYTES, Overlay, Real
 from penstock.formats.hdf5.faults import busy, fault_of
-from penstock.formats.hdf5.library import set_link_phase_change
+from penstock.formats.hdf5.library import claim_space, set_link_phase_change
 from penstock.formats.hdf5.open import access_list
 from penstock.formats.new_file import reserve
 
@@ -35,6 +35,7 @@ _COMPACT_OF_MANY = 8  # its own default
 _COMPACT_ATTRIBUTES = 200
 _ORDER = h5p.CRT_ORDER_TRACKED | h5p.CRT_ORDER_INDEXED
 _LEAST_PAGE, _MOST_PAGE = 512, 1 << 30  # H5F_FILE_SPACE_PAGE_SIZE_MIN and _MAX
+_PIECE_BYTES = 8  # at whose multiples small pieces begin
 _NO_LOCKS = ("FALSE", "0")
 
 
@@ -43,6 +44,7 @@ class Session:
 
     def __init__(self, name: str, path: str, real: Real, create: h5p.PropFCID | None = None) -> None:
         self.name, self.path, self.real = name, path, real
+        self.unseen: dict[str, bool] = {}  # datasets by name: whether no reader of the file can see them yet
         self.page_bytes = 8  # the end of the file is a multiple of it
         self.old: Superblock | None = None
         if create is None:
@@ -134,6 +136,18 @@ class Session:
         dataset.write_direct_chunk(origin, content, mask)
         assert overlay.swallowed is None
         return overlay.tell() - size
+
+    def claim(self, sizes: np.ndarray) -> np.ndarray:
+        """Space that HDF5 gives to nothing: where pieces of these bytes go, behind each other. Those of a page or more
+        begin on one."""
+        starts, end = np.empty(len(sizes), np.int64), 0
+        for turn, size in enumerate(sizes.tolist()):
+            step = PAGE_BYTES if size >= PAGE_BYTES else _PIECE_BYTES
+            starts[turn] = -(-end // step) * step
+            end = int(starts[turn]) + size
+        begin = claim_space(self.file, max(end, PAGE_BYTES))  # as much as is aligned
+        self.reserve()
+        return begin + starts
 
     def flush(self) -> None:
         h5f.flush(self.file)
