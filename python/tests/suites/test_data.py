@@ -17,10 +17,11 @@ from penstock import Context, Error
 from penstock.calibration.workspace import Workspace
 from penstock_bench.engine.run import Run as SuiteRun
 from penstock_bench.runs import stored
-from penstock_bench.suites.data import files, measure, pairs
+from penstock_bench.suites.data import files, judge, measure, pairs, training
 
 pytest.importorskip("h5py")
 Run = Callable[..., Any]
+LOADERS = {"BatchLoader", "Dataset in a DataLoader"}
 SUITE = 'name = "small"\nfile_bytes = "256KiB"\nrepeats = 1\nseconds = 60\n[data]\ncalls = 2\n'
 
 
@@ -37,8 +38,15 @@ def test_every_pair_is_measured_or_told_missing(penstock: Run, tmp_path: Path) -
     steps = {f"a step of a history: {how}" for how in ("gzip", "gzip, 10 bits kept", "zstd")}
     assert steps <= measured.keys() | absent.keys()
     assert {"gzip and shuffle: all", "file.read: 4 KiB"} <= measured.keys()
-    many = "64 rows of 2 KiB at random"
-    assert {many, f"{many}, ascending", f"{many}, chunks of 64 rows"} <= measured.keys()
+    named = ("at random", "at random, ascending", "at random, some repeated", "by a mask", "written at random")
+    many = {f"64 rows of 2 KiB {how}{chunks}" for how in named for chunks in ("", ", chunks of 64 rows")}
+    many |= {"64 rows of 2 KiB gathered into memory that is there"}
+    assert many | {"8 rows of 2 KiB written at random, chunks of 64 rows, gzip"} <= measured.keys()
+    written = {f"{format} {codec}: written" for format in ("HDF5", "Zarr") for codec in ("gzip", "zstd", "lz4")}
+    told = {name.replace(" and shuffle", "") for name in measured.keys() | absent.keys()}
+    assert written <= told
+    assert {training.names()[0], training.names()[1]} <= measured.keys() | absent.keys()
+    assert {name.partition(": ")[2] for name in told if name.startswith("an epoch")} == LOADERS
     for row in measured.values():
         assert row["times_peer"] == pytest.approx(row["median_us"] / row["peer_us"])
     assert "HDF5: a row into memory of NumPy" in ran.out
@@ -69,3 +77,37 @@ def test_a_wrong_element_ends_the_run(tmp_path: Path) -> None:
 
         with pytest.raises(Error, match=r"Penstock and numpy\.load read different elements"):
             measure.measure(run, replace(pair, make=wrong), 0)
+
+
+def row(name: str, times_peer: float, bytes: int) -> dict[str, Any]:
+    known = {"kind": "data", "name": name, "peer": "h5py", "median_us": 1e6, "peer_us": 1e6 / times_peer, "calls": 2}
+    return known | {"times_peer": times_peer, "bytes": 2 * bytes, "seconds": 2.0, "bytes_per_second": bytes}
+
+
+def test_packing_is_promised_for_each_core_and_of_large_datasets_alone() -> None:
+    machine = {"kind": "machine", "machine": {"cores": 4, "device": {"emulated": True}}}
+    packed, epoch = "HDF5 gzip and shuffle: written", training.names()[1]
+    large = [row(packed, 0.25, 64 << 20), row(epoch, 0.25, 64 << 20), row("HDF5: a row", 0.25, 64 << 20)]
+    found = {one.what: one for one in judge.checks([machine, *large])}
+    assert {what.partition(",")[0] for what in found} == {packed.partition(",")[0], epoch.partition(",")[0]}
+    kept = {one.what.partition(",")[0]: (one.value, one.bound, one.passed) for one in found.values()}
+    assert kept[packed.partition(",")[0]] == (4, pytest.approx(3.6), True)
+    assert kept[epoch.partition(",")[0]] == (4, 5, False)
+    assert judge.checks([machine, row(packed, 0.25, 1 << 20)]) == []
+
+
+def test_an_epoch_is_of_all_samples_beside_a_data_loader(tmp_path: Path) -> None:
+    """Compared with those of h5py in the workers of a DataLoader; where PyTorch is."""
+    pytest.importorskip("torch")
+    with Context("host") as context, Workspace(context, tmp_path, 256 << 10, files=1) as place:
+        run = lone_run(context, place, "data", calls=1)
+        training.make(run)
+        for pair in training.pairs(run):
+            assert measure.measure(run, pair, 0)["peer"] == "h5py and DataLoader"
+
+        def short(stack: ExitStack) -> tuple[pairs.Call, pairs.Call]:
+            ours, theirs = pair.make(stack)
+            return lambda turn: ours(turn)._replace(epoch=lambda: list(ours(turn).epoch())[:0]), theirs
+
+        with pytest.raises((Error, ValueError)):
+            measure.measure(run, replace(pair, make=short), 0)

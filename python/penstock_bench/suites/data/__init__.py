@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock_bench.engine.suite import NAMED, NUMBER, Suite
-from penstock_bench.suites.data import measure, page, table, words
+from penstock_bench.suites.data import judge, measure, page, table, words
 
 SUITE = Suite(
     "data",
@@ -12,6 +12,7 @@ SUITE = Suite(
     NAMED | {"peer": str, "median_us": NUMBER, "peer_us": NUMBER, "times_peer": NUMBER},
     "Small reads",
     table=table.tables,
+    judge=judge.checks,
     says=words.of_data,
     page=page.PAGE,
     makes_files=False,

@@ -1,4 +1,4 @@
-"""What the suite `data` compares by the clock: large reads, many small ones in one call, and reads of a plain file.
+"""What the suite `data` compares by the clock: large reads, and reads of a plain file.
 
 On a GPU the elements are to be in its memory, and the other way is what people do there today: h5py and a copy by CuPy,
 or KvikIO. Without one they are to be in the host's.
@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,46 +21,28 @@ import penstock
 from penstock import Error
 from penstock._text import bytes_text
 from penstock_bench.engine.rounds import Absent, need
+from penstock_bench.suites.data import many
 from penstock_bench.suites.data.files import GZIP_LEVEL, NAME, ROW_BYTES, place, plain_place
-from penstock_bench.suites.data.pair import Call, Pair, row_of
+from penstock_bench.suites.data.pair import Call, Pair, beside_here, put_here, row_of
 
 if TYPE_CHECKING:
     from penstock_bench.engine.run import Run
 
 CHUNK_ITEMS = 1 << 18  # of float32: 1 MiB
-MANY, MANY_BYTES = 20_000, 2048  # rows of one call, and bytes of each
-MANY_CHUNK = 64  # rows of a chunk of the chunked dataset
-_CHUNKED = "chunked"  # name of that dataset
 _INTO = " into memory that is there"
-
-
-class _Many(NamedTuple):
-    dataset: str
-    ascending: bool
-
-
-_KINDS = {
-    " at random": _Many(NAME, False),
-    " at random, ascending": _Many(NAME, True),
-    f" at random, chunks of {MANY_CHUNK} rows": _Many(_CHUNKED, False),
-}
 
 
 def pairs(run: Run) -> Iterator[Pair]:
     """Those of this machine."""
-    beside = "h5py" if run.emulated else "h5py and CuPy"
-    needs = ("h5py",) if run.emulated else ("h5py", "cupy")
-    whole, many = _mib(run) << 20, _many(run)
+    beside, needs = beside_here(run)
+    whole = _mib(run) << 20
     yield Pair("gzip and shuffle: all", beside, partial(_of_all, run, "auto"), needs, 0.02, whole, by_clock=True)
     for decode, word in () if run.emulated else (("gpu", "nvCOMP"), ("host", "all cores")):
         make = partial(_of_two, run, decode)
         yield Pair(f"gzip and shuffle: all, auto beside {word}", word, make, needs, 0.02, whole, by_clock=True)
-    for name, kind in _KINDS.items():
-        make = partial(_of_many, run, kind)
-        yield Pair(f"{many} rows of 2 KiB{name}", beside, make, needs, 0.02, many * MANY_BYTES, by_clock=True)
     if not run.emulated:
         yield Pair("HDF5: a row to the GPU", beside, partial(_of_row, run), needs, 4, by_clock=True)
-    array = 3 * many * MANY_BYTES
+    array = many.file_rows(run) * many.MANY_BYTES
     yield Pair("HDF5: a large array", beside, partial(_of_array, run, False), needs, 0.05, array, by_clock=True)
     yield Pair(f"HDF5: a large array{_INTO}", beside, partial(_of_array, run, True), needs, 0.05, array, by_clock=True)
     peer, module = ("os.preadv", "numpy") if run.emulated else ("KvikIO", "kvikio")
@@ -71,7 +53,7 @@ def pairs(run: Run) -> Iterator[Pair]:
 
 
 def make(run: Run) -> None:
-    """The files that `files` does not make: chunks as stock HDF5 stores them, and rows of random numbers."""
+    """Chunks as stock HDF5 stores them."""
     need("h5py")
     import h5py
 
@@ -80,47 +62,20 @@ def make(run: Run) -> None:
         x = file.create_dataset(NAME, (_mib(run) * CHUNK_ITEMS,), "<f4", **options)
         for number, raw in enumerate(threads.map(_stored, range(_mib(run)))):
             x.id.write_direct_chunk((number * CHUNK_ITEMS,), raw)
-    rows = 3 * _many(run)
-    values = np.random.default_rng(3).random((rows, MANY_BYTES // 4), dtype="f4")
-    with h5py.File(_rows(run), "w") as file:
-        file[NAME] = values
-        file.create_dataset(_CHUNKED, data=values, chunks=(MANY_CHUNK, values.shape[1]))
 
 
 def _mib(run: Run) -> int:
     return int(run.settings.get("large_mib", 1))
 
 
-def _many(run: Run) -> int:
-    return min(MANY, _mib(run) * 64)
-
-
 def _packed(run: Run) -> Path:
     return run.workspace.directory / "packed.h5"
-
-
-def _rows(run: Run) -> Path:
-    return run.workspace.directory / "many.h5"
 
 
 def _stored(number: int) -> bytes:
     """A chunk of smooth numbers, as fields of a simulation are."""
     values = (np.sin(np.arange(CHUNK_ITEMS) / 500 + number) * 1000).astype("<f4")
     return zlib.compress(np.ascontiguousarray(values.view(np.uint8).reshape(-1, 4).T), GZIP_LEVEL)
-
-
-def _theirs(run: Run, read: Callable[[int], np.ndarray]) -> Call:
-    """What is read lies where the run's device computes, and is there when the call returns."""
-    if run.emulated:
-        return read
-    import cupy
-
-    def read_and_copy(turn: int) -> Any:
-        found = cupy.asarray(read(turn))
-        cupy.cuda.get_current_stream().synchronize()
-        return found
-
-    return read_and_copy
 
 
 def _opened(run: Run, stack: ExitStack, path: Path, name: str = NAME, decode: str = "auto") -> tuple[Any, Any]:
@@ -132,7 +87,7 @@ def _opened(run: Run, stack: ExitStack, path: Path, name: str = NAME, decode: st
 
 def _of_all(run: Run, decode: str, stack: ExitStack) -> tuple[Call, Call]:
     ours, theirs = _opened(run, stack, _packed(run), decode=decode)
-    return lambda _: ours.read(), _theirs(run, lambda _: theirs[...])
+    return lambda _: ours.read(), put_here(run, lambda _: theirs[...])
 
 
 def _of_two(run: Run, decode: str, stack: ExitStack) -> tuple[Call, Call]:
@@ -151,26 +106,10 @@ def _of_two(run: Run, decode: str, stack: ExitStack) -> tuple[Call, Call]:
     return lambda _: ours.read(), fixed
 
 
-def _of_many(run: Run, kind: _Many, stack: ExitStack) -> tuple[Call, Call]:
-    """h5py takes ascending numbers: its users sort others, and put the rows in their order again."""
-    ours, theirs = _opened(run, stack, _rows(run), kind.dataset)
-    random, count = np.random.default_rng(7), _many(run)
-    lists = [random.permutation(3 * count)[:count] for _ in range(4)]
-    if kind.ascending:
-        lists = [np.sort(rows) for rows in lists]
-        return lambda turn: ours[lists[turn % 4]], _theirs(run, lambda turn: theirs[lists[turn % 4]])
-
-    def sorted_first(turn: int) -> np.ndarray:
-        rows, order = np.unique(lists[turn % 4], return_inverse=True)
-        return theirs[rows][order]
-
-    return lambda turn: ours[lists[turn % 4]], _theirs(run, sorted_first)
-
-
 def _of_array(run: Run, into: bool, stack: ExitStack) -> tuple[Call, Call]:
-    ours, theirs = _opened(run, stack, _rows(run))
+    ours, theirs = _opened(run, stack, many.place(run))
     if not into:
-        return lambda _: ours.read(), _theirs(run, lambda _: theirs[...])
+        return lambda _: ours.read(), put_here(run, lambda _: theirs[...])
     other = np.empty(theirs.shape, "f4")
 
     def read_direct(_: int) -> np.ndarray:

@@ -16,7 +16,7 @@ import numpy as np
 
 import penstock
 from penstock_bench.engine.rounds import need
-from penstock_bench.suites.data import edits, large, steps
+from penstock_bench.suites.data import edits, large, many, packing, steps, training
 from penstock_bench.suites.data.files import CHUNK_ROWS, NAME, ROW_BYTES, gzip_place, place, plain_place
 from penstock_bench.suites.data.pair import Call, Pair, row_of
 
@@ -29,7 +29,8 @@ def pairs(run: Run) -> list[Pair]:
 
 
 def _others(run: Run) -> list[Pair]:
-    return [*edits.pairs(run), *steps.pairs(run), *large.pairs(run)]
+    timed = (edits, steps, large, many, packing, training)
+    return [pair for module in timed for pair in module.pairs(run)]
 
 
 # -- open a file, read one row, close it
