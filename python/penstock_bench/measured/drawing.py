@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock_bench.engine import style
 from penstock_bench.measured.table import MeasuredTable
-from penstock_bench.suites import beside_peers, choice, first_touch, gpu_io, grid, hmatrix
+from penstock_bench.suites import beside_peers, choice, first_touch, gpu_io, grid, hmatrix, simulation
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -55,6 +55,9 @@ DRAWN = {  # by the name of the file
     ),
     "h200-hmatrix-read": DocsFigure(
         "hmatrix/h200", hmatrix.figures.read_figure, "Matrices read and seconds to a tolerance, one H200"
+    ),
+    "h200-simulation-step": DocsFigure(
+        "simulation/h200", simulation.figures.figure, "A step of a model by way of writing, one H200"
     ),
 }
 

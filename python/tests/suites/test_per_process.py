@@ -268,7 +268,7 @@ def test_what_programs_tell_is_understood_or_refused() -> None:
         with pytest.raises(Error, match="not understood"):
             launching.parsed(text, processes)
     with pytest.raises(NotPossible, match=r"within 0\.01 s"):
-        launching.output(["sleep", "60"], 0.01, Path("/tmp"))
+        toolchain.PROGRAMS.output(["sleep", "60"], 0.01, Path("/tmp"))
 
 
 def blocking_compiler(folder: Path, name: str, fifo: Path) -> None:

@@ -21,13 +21,15 @@ from penstock_bench.suites.simulation import cluster, judge, measure, model, par
 
 Rows = list[dict[str, Any]]
 SMALL = {"steps": 4, "mean_steps": 2, "step_ms": 1}
+RANKS = {"shared_bytes": "1MiB", "ranks": [2], "restarts": [[2, 1]], "packed_bytes": "1MiB"}
+KNOWN_CAUSES = ("is not installed", "there is no h5pcc", "there is no mpicc", "the model on the host has no stream")
 
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
     place = tmp_path_factory.mktemp("simulation")
     whole = definitions.load("simulation", True)
-    table = definition.Settings(place, whole.settings["simulation"] | SMALL)
+    table = definition.Settings(place, whole.settings["simulation"] | SMALL | RANKS)
     chosen = replace(whole, file_bytes=1 << 20, repeats=1, seconds=60.0, settings={"simulation": table})
     found = session.run(session.Request(chosen, "host", place, place / "rows.jsonl", True), lambda *_: None)
     assert [entry.name for entry in place.iterdir()] == ["rows.jsonl"], "output is removed"
@@ -38,10 +40,11 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
 def test_every_way_is_measured_or_missing_with_its_cause(rows: Rows) -> None:
     found = {row["name"]: row for row in rows if row["kind"] == "simulation"}
     absent = {row["name"]: row["cause"] for row in rows if row["kind"] == "missing"}
-    others = {*cluster.WAYS, *particles.WAYS}
+    others = {*cluster.WAYS, *particles.WAYS, *filter(is_of_ranks_or_packed, {*found, *absent})}
     assert {*found, *absent} == {*ways.WAYS, measure.ENGINE} | others and not found.keys() & absent.keys()
     assert {cluster.NOTHING, cluster.SNAPSHOT, cluster.RESTART, particles.PLAIN, particles.SNAPSHOT} <= found.keys()
-    assert all("is not installed" in cause for cause in absent.values())
+    assert all(any(known in cause for known in KNOWN_CAUSES) for cause in absent.values())
+    assert found[ways.PACKED]["bytes"] and ways.DEFAULT_STREAM in absent
     assert {ways.NOTHING, ways.BLOCKING, ways.NETCDF4, ways.CLASSIC, measure.ENGINE} <= found.keys()
     step_bytes = found[ways.CLASSIC]["step_bytes"]
     assert abs(step_bytes / (1 << 20) - 1) < 0.1
@@ -58,17 +61,30 @@ def test_promises_tables_and_the_figure(rows: Rows) -> None:
     checks = kind.judge(rows) if kind.judge else []
     # Without netCDF-C nothing is there to be three times as fast as.
     promised = 8 if find_spec("netCDF4") else 6
-    assert len(checks) >= promised and all(one.passed is None for one in checks), "they are promised for a GPU"
+    of_flow = [one for one in checks if one.only == "gpu"]
+    assert len(of_flow) >= promised and all(one.passed is None for one in of_flow), "they are promised for a GPU"
     tables = kind.table(rows, "simulation")
-    assert len(tables) == 3
-    assert sum(table.row_count for table in tables) == len({r["name"] for r in rows if r["kind"] == "simulation"})
-    assert suites.figures(rows).keys() == {"simulation-step"}
+    mine = [row for row in rows if row["kind"] == "simulation"]
+    parts = {row["part"] for row in mine}
+    assert len(tables) == len(parts) >= 4
+    assert tables[0].row_count == len({row["name"] for row in mine if row["part"] == "flow"})
+    drawn = {"simulation-step", "simulation-packing"} | ({"simulation-ranks"} if has_peer(mine) else set())
+    assert suites.figures(rows).keys() == drawn
     (said,) = kind.says(rows) if kind.says else []
     assert "without output" in said.text and said.rows
 
 
+def is_of_ranks_or_packed(name: str) -> bool:
+    return name.startswith("packed, ") or " rank" in name
+
+
+def has_peer(rows: Rows) -> bool:
+    return len({row["by"] for row in rows if "by" in row}) > 1
+
+
 def sample(name: str, seconds: float, **fields: Any) -> dict[str, Any]:
     known = {"kind": "simulation", "name": name, "seconds": seconds, "steps": 10, "bytes_per_second": 1 / seconds}
+    known |= {"bytes": 1, "output_s": seconds - 0.2}  # the first step computes for 0.2 s
     return known | fields
 
 
@@ -91,9 +107,23 @@ def test_promises_are_kept_and_broken_at_their_bounds() -> None:
     assert judged(1.9, 202.1, 2.12)["A1 the m"] is False
     assert judged(1.9, 201.9, 2.14)["A1 write"] is False
     assert judged(1.9, 201.9, 3.1)["A3 time "] is False
-    slow = judged(1.9, 201.9, 4.3, write_ms=400.0)
+    slow = judged(1.9, 201.9, 4.5, write_ms=400.0)
     assert slow["A2 rate "] is False and "A1 write" not in slow
-    assert judged(1.9, 201.9, 4.1, write_ms=400.0)["A2 rate "] is True
+    assert judged(1.9, 201.9, 4.4, write_ms=400.0)["A2 rate "] is True
+
+
+def test_a_history_names_no_stream_where_the_model_computes_on_the_default_one(tmp_path: Path) -> None:
+    """On the host, where no stream is: the file is right, and the model has its own stream again."""
+    with Context("host") as context, Workspace(context, tmp_path, 1 << 20, files=1) as place:
+        case = model.made(lone_run(context, place, "simulation", **SMALL))
+        model.expect(case)
+        told: list[bool] = []
+        case.model.use_default_stream = told.append  # type: ignore[method-assign]
+        with pytest.MonkeyPatch.context() as patch:
+            kind = ways.HistoryKind("netcdf4", names_stream=False)
+            patch.setitem(ways.WAYS, ways.NETCDF4, lambda case, folder: ways.ByHistory(case, folder, kind))
+            assert measure.measure(case, ways.NETCDF4)["bytes"] == case.bytes
+        assert told == [True, False]
 
 
 def test_a_file_that_differs_by_a_bit_ends_the_run(tmp_path: Path) -> None:

@@ -6,19 +6,14 @@ What must stay true: when this process leaves, by an error or a signal as well, 
 from __future__ import annotations
 
 import json
-import os
 import statistics
-import subprocess
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from penstock import Error
-from penstock.calibration.workspace import NotPossible
 from penstock.cli.run import surroundings
-from penstock_bench.suites.children import finished
 from penstock_bench.suites.per_process.cases import FORTRAN, RUN, Case
-from penstock_bench.suites.per_process.toolchain import ENVIRONMENT, Toolchain
+from penstock_bench.suites.per_process.toolchain import PROGRAMS, Toolchain
 
 NUMBERS = 6  # that each process tells, before its path
 
@@ -79,7 +74,7 @@ def run(programs: Programs, case: Case, folder: Path, seed: int, sync: bool) -> 
         given |= surroundings(report=str(programs.reports / "report")) | {"PENSTOCK_RUN_PROCESS": "1"}  # no process
     command = [*programs.tools.started(case.processes), "env", *(f"{name}={value}" for name, value in given.items())]
     try:
-        text = output([*command, str(programs.built[kind]), *words], programs.limit_s, programs.reports.parent)
+        text = PROGRAMS.output([*command, str(programs.built[kind]), *words], programs.limit_s, programs.reports.parent)
         reports = [json.loads(path.read_text()) for path in sorted(programs.reports.iterdir())]
     finally:
         for path in programs.reports.iterdir():
@@ -92,34 +87,6 @@ def parsed(text: str, processes: int) -> Told:
     """What the lines of a program say, one for each process."""
     lines = [line.split() for line in text.splitlines() if line.strip()]
     if len(lines) != processes or any(len(line) != NUMBERS + 1 for line in lines):
-        raise _failed(f"{processes} processes told what is not understood: {text[:200]!r}")
+        raise PROGRAMS.failed(f"{processes} processes told what is not understood: {text[:200]!r}")
     between, own, opened, synced, closed, wrong = ([float(line[place]) for line in lines] for place in range(NUMBERS))
     return Told(between, own, opened, synced, closed, [int(one) for one in wrong], lines[0][NUMBERS])
-
-
-def output(command: list[str], limit_s: float, scratch: Path) -> str:
-    """What a command with all its processes prints. They are a session of their own, and end with this call.
-
-    What mpirun keeps for them is in `scratch`, which goes with the run: a killed mpirun leaves it behind.
-    """
-    try:
-        done = finished(command, limit_s, env=os.environ | ENVIRONMENT | {"TMPDIR": str(scratch)})
-    except OSError as error:
-        raise _failed(f"{command[0]} does not start: {error.strerror}") from None
-    except subprocess.TimeoutExpired:
-        raise NotPossible(f"its processes did not end within {limit_s:g} s") from None
-    if done.returncode:
-        raise _failed(_words(done.stderr, done.returncode))
-    return done.stdout
-
-
-def _words(said: str, code: int) -> str:
-    """The line in which a process says what failed, else the first."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    told = [line.removeprefix("failed: ") for line in lines if line.startswith("failed: ")]
-    ended = f"it was ended by signal {-code}" if code < 0 else f"exit code {code}"
-    return (told or lines or [ended])[0]
-
-
-def _failed(cause: str) -> Error:
-    return Error(operation="bench per-process", cause=f"a program failed: {cause}", advice="see docs/bench.md")

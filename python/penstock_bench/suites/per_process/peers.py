@@ -16,8 +16,9 @@ from penstock import Error
 from penstock.calibration.workspace import NotPossible
 from penstock_bench.engine.rounds import Absent, Probe, Sample
 from penstock_bench.suites.per_process.cases import C, Case
-from penstock_bench.suites.per_process.launching import Programs, output
+from penstock_bench.suites.per_process.launching import Programs
 from penstock_bench.suites.per_process.rank_files import RankFiles
+from penstock_bench.suites.per_process.toolchain import PROGRAMS
 
 if TYPE_CHECKING:
     from penstock_bench.engine.run import Run
@@ -140,7 +141,7 @@ def _made_cold(bench: PeerRun, case: Case) -> str:
 
 
 def _run(bench: PeerRun, case: Case, command: list[str]) -> str:
-    return output(
+    return PROGRAMS.output(
         [*bench.programs.tools.started(case.processes), *command], bench.programs.limit_s, bench.programs.reports.parent
     )
 

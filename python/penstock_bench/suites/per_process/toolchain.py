@@ -6,25 +6,16 @@ programs fork them. What must stay true: what is not there is told in words.
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from penstock import Error, get_include, get_library_dir
-from penstock_bench.suites.children import finished
+from penstock_bench.suites import mpi_programs
 from penstock_bench.suites.per_process.cases import API, FORTRAN, OFFLOADED, C
 
 SOURCES = Path(__file__).resolve().parent / "programs"
-LIMIT_S = 120  # of a compiler, and of a program that does nothing
-ENVIRONMENT = {  # more processes than cores, and as root in a container; each MPI heeds its own
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "OMPI_MCA_rmaps_base_oversubscribe": "1",
-    "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
-    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
-}
+PROGRAMS = mpi_programs.BuiltPrograms("bench per-process")
 
 
 @dataclass
@@ -65,14 +56,14 @@ def build(tools: Toolchain, folder: Path, device: str = "host") -> dict[str, Pat
     processes = SOURCES / "ranks" / ("mpi.c" if tools.mpirun else "fork.c")
     common = ["-O2", f"-I{SOURCES}"]
     helper = folder / "ranks.o"
-    _compile([tools.c, *common, "-c", str(processes), "-o", str(helper)])
+    PROGRAMS.compile([tools.c, *common, "-c", str(processes), "-o", str(helper)])
     rest, threads = [str(SOURCES / "array" / "main.c"), str(helper)], "-lpthread"
     programs = {C: folder / "array_c"}
-    _compile([tools.c, *common, *rest, str(SOURCES / "array" / "stdio.c"), threads, "-o", str(programs[C])])
+    PROGRAMS.compile([tools.c, *common, *rest, str(SOURCES / "array" / "stdio.c"), threads, "-o", str(programs[C])])
     if tools.fortran:
         programs[FORTRAN] = folder / "array_fortran"
         fortran = [str(SOURCES / "array" / "fortran.f90"), str(helper), threads, "-o", str(programs[FORTRAN])]
-        _compile([tools.fortran, "-O2", f"-J{folder}", *fortran])
+        PROGRAMS.compile([tools.fortran, "-O2", f"-J{folder}", *fortran])
     try:
         library = get_library_dir()
         flags = [f"-I{get_include()}", f"-L{library}", f"-Wl,-rpath,{library}", "-lpenstock", threads]
@@ -80,11 +71,11 @@ def build(tools: Toolchain, folder: Path, device: str = "host") -> dict[str, Pat
         tools.absent |= dict.fromkeys((API, OFFLOADED), f"{error.operation}: {error.cause}")
         return programs
     programs[API] = folder / "array_penstock"
-    _compile([tools.c, *common, *rest, str(SOURCES / "array" / "penstock.c"), *flags, "-o", str(programs[API])])
+    PROGRAMS.compile([tools.c, *common, *rest, str(SOURCES / "array" / "penstock.c"), *flags, "-o", str(programs[API])])
     try:
         calls, runtime = _device_calls(folder, device)
         program = folder / "array_device_calls"
-        _compile([tools.c, *common, *rest, str(calls), *flags, *runtime, "-lstdc++", "-lm", "-o", str(program)])
+        PROGRAMS.compile([tools.c, *common, *rest, str(calls), *flags, *runtime, "-lstdc++", "-lm", "-o", str(program)])
         programs[OFFLOADED] = program
     except Error as error:
         tools.absent[OFFLOADED] = error.cause
@@ -99,12 +90,12 @@ def _device_calls(folder: Path, device: str) -> tuple[Path, list[str]]:
         compiler = next((one for one in map(shutil.which, ("c++", "g++", "clang++")) if one), None)
         if compiler is None:
             raise _absent("there is no C++ compiler: neither c++ nor g++ nor clang++")
-        _compile([compiler, *common, "-x", "c++", source])
+        PROGRAMS.compile([compiler, *common, "-x", "c++", source])
         return made, []
     compiler = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
     if compiler is None:
         raise _absent("there is no nvcc, which compiles code of a GPU")
-    _compile([compiler, *common, "-arch=native", f'-DPENSTOCK_BENCH_DEVICE="{device}"', "-x", "cu", source])
+    PROGRAMS.compile([compiler, *common, "-arch=native", f'-DPENSTOCK_BENCH_DEVICE="{device}"', "-x", "cu", source])
     toolkit = Path(compiler).resolve().parents[1]
     places = [f"-L{toolkit / one}" for one in ("lib64", "lib", "targets/x86_64-linux/lib")]  # NVIDIA's own, and conda's
     return made, [*places, "-lcudart_static", "-ldl", "-lrt"]
@@ -116,21 +107,10 @@ def _absent(cause: str) -> Error:
 
 def _mpirun(absent: dict[str, str]) -> str:
     """Empty where processes are forked."""
-    starter = shutil.which("mpirun") or shutil.which("mpiexec")
-    missing = [name for name, one in (("mpicc", shutil.which("mpicc")), ("mpirun", starter)) if not one]
-    if missing or starter is None:
-        absent["processes of MPI"] = f"there is no {' and no '.join(missing)}: the programs fork their processes"
-        return ""
-    try:
-        done = _ran([starter, "-n", "1", "true"])
-    except (OSError, subprocess.TimeoutExpired) as error:
-        absent["processes of MPI"] = f"{starter} starts no program ({error}): the programs fork their processes"
-        return ""
-    if done.returncode:
-        words = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[0]
-        absent["processes of MPI"] = f"{starter} starts no program ({words}): the programs fork their processes"
-        return ""
-    return starter
+    found, cause = mpi_programs.starter()
+    if cause:
+        absent["processes of MPI"] = f"{cause}: the programs fork their processes"
+    return found
 
 
 def _fortran(with_mpi: bool, absent: dict[str, str]) -> str:
@@ -142,25 +122,7 @@ def _fortran(with_mpi: bool, absent: dict[str, str]) -> str:
     if compiler is None:
         absent[FORTRAN] = f"there is no {name}"
         return ""
-    if "GNU Fortran" not in _ran([compiler, "--version"]).stdout:
+    if "GNU Fortran" not in mpi_programs.ran([compiler, "--version"]).stdout:
         absent[FORTRAN] = f"{name} is not gfortran, and the buffers of other runtimes are not known"
         return ""
     return compiler
-
-
-def _compile(command: list[str]) -> None:
-    try:
-        done = _ran(command)
-        words = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[0] if done.returncode else ""
-    except subprocess.TimeoutExpired:
-        words = f"it took more than {LIMIT_S} s"
-    if words:
-        raise Error(
-            operation="bench per-process",
-            cause=f"{Path(command[0]).name} cannot build a program: {words}",
-            advice="see that it builds C or Fortran by itself",
-        )
-
-
-def _ran(command: list[str]) -> subprocess.CompletedProcess[str]:
-    return finished(command, LIMIT_S, env=os.environ | ENVIRONMENT)

@@ -134,6 +134,7 @@ def measure(case: ClusterRun, way: str, _round: int = 0) -> Sample:
     finally:
         shutil.rmtree(folder)
     return {
+        "part": "cluster",
         "bytes": bytes * case.steps,
         "seconds": watch.seconds,
         "steps": case.steps,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 Rows = list[dict[str, Any]]
 PARTS = (("compute", style.GREY, ""), ("stall", style.ORANGE, "//"), ("wait for a slot", style.AMBER, ".."))
 REST = ("begin and end of the run", style.SKY, "")
+BESIDE = ("written beside the model", style.BLUE, "")
 
 
 def samples(rows: Rows) -> Rows:
@@ -23,7 +24,8 @@ def samples(rows: Rows) -> Rows:
 
 
 def figure(rows: Rows) -> Figure | None:
-    """A bar a way: medians of milliseconds a step."""
+    """A bar a way: medians of milliseconds a step. Below it, from where the step is computed on, what a thread writes
+    of it while the model goes on."""
     mine = samples(rows)
     ways = [way for way in WAYS if any(row["name"] == way for row in mine)]
     if len(ways) < 2:
@@ -35,6 +37,12 @@ def figure(rows: Rows) -> Figure | None:
         parts = [_median(group, part) for part in ("compute_ms", "stall_ms", "wait_ms")]
         whole = statistics.median(row["seconds"] * 1e3 / row["steps"] for row in group)
         left = 0.0
+        written = [row["write_ms"] for row in group if "write_ms" in row]
+        if written:
+            name, colour, hatch = BESIDE
+            label = None if any(text == name for text in axes.get_legend_handles_labels()[1]) else name
+            below = {"left": parts[0], "color": colour, "hatch": hatch, "height": 0.14, "label": label}
+            axes.barh(place - 0.41, statistics.median(written), **below)
         shown = zip([*parts, max(0.0, whole - sum(parts))], [*PARTS, REST], strict=True)
         for width, (name, colour, hatch) in shown:
             label = name if place == 0 else None
@@ -56,7 +64,7 @@ def _median(group: Rows, part: str) -> float:
 FIGURE = Drawing(
     "simulation-step",
     "A flow model that writes its fields each step: milliseconds of a step, by way of writing. Stall is the time that "
-    "the model stands still in calls of output.",
+    "the model stands still in calls of output. The thin bar is what a thread writes while the next step is computed.",
     figure,
     samples,
 )

@@ -115,7 +115,8 @@ def measure(run: Run, all: ParticleSet, way: str, _round: int = 0) -> Sample:
         check(name, all, way)
     finally:
         name.unlink(missing_ok=True)
-    return {"bytes": all.bytes, "seconds": watch.seconds, "steps": 1, "step_bytes": all.bytes, **watch.cpu()}
+    told = {"part": "particles", "steps": 1, "step_bytes": all.bytes}
+    return {"bytes": all.bytes, "seconds": watch.seconds, **told, **watch.cpu()}
 
 
 def check(name: Path, all: ParticleSet, way: str) -> None:

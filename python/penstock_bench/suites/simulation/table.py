@@ -12,9 +12,10 @@ from penstock_bench.engine.cells import are_named, source_names
 from penstock_bench.engine.numbers import three_figures
 from penstock_bench.engine.promises import Medians
 from penstock_bench.engine.table_parts import median_text, new_table
-from penstock_bench.suites.simulation import cluster, particles
+from penstock_bench.suites.simulation import cluster, packing, particles
 from penstock_bench.suites.simulation.judge import added_seconds, slower_percent
 from penstock_bench.suites.simulation.measure import ENGINE
+from penstock_bench.suites.simulation.ranks.table import of_ranks
 from penstock_bench.suites.simulation.ways import WAYS
 
 Rows = list[dict[str, Any]]
@@ -41,7 +42,7 @@ def tables(rows: Rows, kind: str) -> list[Table]:
         one = next((row for row in mine if "substeps" in row), mine[0])
         table.caption = f"{one['steps']} steps of {one['step_bytes'] / 2**20:.3g} MiB, each {one.get('substeps', 0)} "
         table.caption += "time steps of the model; medians"
-    return [table, *_of_cluster(mine), *_of_particles(mine)]
+    return [table, *_of_cluster(mine), *_of_particles(mine), *of_ranks(mine), *_of_packing(mine)]
 
 
 def _of_cluster(mine: Rows) -> list[Table]:
@@ -81,6 +82,23 @@ def _of_particles(mine: Rows) -> list[Table]:
     table.caption = (
         f"one file of {rows[0]['step_bytes'] / 2**20:.3g} MiB, on stable storage when its time ends; medians"
     )
+    return [table]
+
+
+def _of_packing(mine: Rows) -> list[Table]:
+    rows = [row for row in mine if "codec" in row]
+    if not rows:
+        return []
+    kinds = list(dict.fromkeys(row["values"] for row in rows))
+    table = new_table(("way",), [column for one in kinds for column in (f"{one}, MB/s", "file")] + ["n"], ())
+    for way in packing.WAYS:
+        groups = [[row for row in rows if (row["values"], row["codec"]) == (one, way)] for one in kinds]
+        if not all(groups):
+            continue
+        rate, share = (lambda row: row["core_bytes_per_second"] / 1e6), itemgetter("file_share")
+        cells = [cell for group in groups for cell in (median_text(group, rate), median_text(group, share))]
+        table.add_row(way, *cells, str(len(groups[0])))
+    table.caption = "MB of float32 that a core packs in a second, and bytes of the file for each byte; medians"
     return [table]
 
 

@@ -1,18 +1,19 @@
 """The ways to write fields while a model runs: each takes a step after the other, and closes its files.
 
-What must stay true: all write the same variables as float32, none compresses, none asks for stable storage, and each
-hands a finished step to readers.
+What must stay true: all write the same variables as float32, none asks for stable storage, and each hands a finished
+step to readers. One history compresses, and says so in its name.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from penstock import Error, History, open as open_file
-from penstock_bench.engine.rounds import need
+from penstock_bench.engine.rounds import Absent, need
 from penstock_bench.suites.simulation.model import COUNTS, DIMENSIONS, EACH, MEANS, UNITS, FlowRun, add, mean
 
 
@@ -35,6 +36,10 @@ class FieldOutput(ABC):
         """How long the model waited for a slot that the file did not free in time."""
         return 0.0
 
+    def write_seconds(self) -> float | None:
+        """How long a thread beside the model wrote; None where there is none."""
+        return None
+
 
 class NoOutput(FieldOutput):
     """What all others are compared with."""
@@ -46,18 +51,33 @@ class NoOutput(FieldOutput):
         self.paths = {}
 
 
+@dataclass(frozen=True)
+class HistoryKind:
+    """`blocking`: the model goes on when readers see the step. `names_stream`: else the model computes on the default
+    stream of the GPU, and puts name none."""
+
+    format: str
+    blocking: bool = False
+    names_stream: bool = True
+    compression: str = "none"
+
+
 class ByHistory(FieldOutput):
-    """Histories of Penstock. `blocking`: the model goes on when readers see the step."""
+    """Histories of Penstock."""
 
-    def __init__(self, case: FlowRun, folder: Path, format: str, blocking: bool = False) -> None:
+    def __init__(self, case: FlowRun, folder: Path, kind: HistoryKind) -> None:
         super().__init__(case, folder)
-        self.blocking = blocking
-        self.each, self.means = (self._history(name, format) for name in COUNTS)
+        self.kind = kind
+        case.model.use_default_stream(not kind.names_stream)
+        self.each, self.means = map(self._history, COUNTS)
 
-    def _history(self, file: str, format: str) -> History:
+    def _history(self, file: str) -> History:
         from penstock.flow import HALO
 
-        history = History(self.paths[file], format=format, time_units=UNITS, context=self.case.run.context)
+        packing: dict[str, Any] = {} if self.kind.compression == "none" else {"compression": self.kind.compression}
+        history = History(
+            self.paths[file], format=self.kind.format, time_units=UNITS, context=self.case.run.context, **packing
+        )
         for name, values in self.case.coordinates.items():
             history.constant(name, values, (name,), {"units": "m", "axis": name.upper()})
         for one in self.case.fields[file]:
@@ -73,23 +93,34 @@ class ByHistory(FieldOutput):
 
     def put(self, step: int) -> None:
         model = self.case.model
+        stream = model.stream if self.kind.names_stream else None
         for name in self.case.names(EACH):
-            self.each.put(name, model[name], stream=model.stream)
+            self.each.put(name, model[name], stream=stream)
         self.each.end_step(model.time)
         for name in self.case.names(MEANS):
-            self.means.put(name, model[name], stream=model.stream)
+            self.means.put(name, model[name], stream=stream)
         if self.case.ends_mean(step):
             self.means.end_step(model.time)
-        if self.blocking:
+        if self.kind.blocking:
             self.each.wait()
             self.means.wait()
 
     def wait_seconds(self) -> float:
         return self.each.facts().wait_seconds + self.means.facts().wait_seconds
 
+    def write_seconds(self) -> float | None:
+        return self.each.facts().write_seconds + self.means.facts().write_seconds
+
     def close(self) -> None:
         self.each.close()
         self.means.close()
+        self.case.model.use_default_stream(False)
+
+
+def on_default_stream(case: FlowRun, folder: Path) -> FieldOutput:
+    if case.model.on_host:
+        raise Absent("the model on the host has no stream")
+    return ByHistory(case, folder, HistoryKind("netcdf4", names_stream=False))
 
 
 class OnTheHost(FieldOutput):
@@ -197,15 +228,19 @@ class ByH5py(OnTheHost):
 NOTHING = "no output"
 CLASSIC, NETCDF4 = "history, classic", "history, netCDF-4"
 BLOCKING = "blocking, netCDF-4"
+DEFAULT_STREAM = "history, netCDF-4, default stream"
+PACKED = "history, netCDF-4, zstd"
 USUAL_CLASSIC, USUAL_NETCDF4, USUAL_H5PY = "netCDF4 in the step, classic", "netCDF4 in the step", "h5py in the step"
 WAYS: dict[str, Callable[[FlowRun, Path], FieldOutput]] = {
     NOTHING: NoOutput,
     USUAL_NETCDF4: lambda case, folder: ByNetcdf4(case, folder, "NETCDF4"),
     USUAL_CLASSIC: lambda case, folder: ByNetcdf4(case, folder, "NETCDF3_64BIT_DATA"),
     USUAL_H5PY: ByH5py,
-    BLOCKING: lambda case, folder: ByHistory(case, folder, "netcdf4", blocking=True),
-    NETCDF4: lambda case, folder: ByHistory(case, folder, "netcdf4"),
-    CLASSIC: lambda case, folder: ByHistory(case, folder, "cdf5"),
+    BLOCKING: lambda case, folder: ByHistory(case, folder, HistoryKind("netcdf4", blocking=True)),
+    NETCDF4: lambda case, folder: ByHistory(case, folder, HistoryKind("netcdf4")),
+    CLASSIC: lambda case, folder: ByHistory(case, folder, HistoryKind("cdf5")),
+    DEFAULT_STREAM: on_default_stream,
+    PACKED: lambda case, folder: ByHistory(case, folder, HistoryKind("netcdf4", compression="zstd")),
 }
 
 
