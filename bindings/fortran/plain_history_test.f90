@@ -10,6 +10,7 @@ program plain_history_test
   call what_is_said_goes_before_the_options()
   call slots_and_compression_reach_the_library()
   call old_forms_mean_the_same()
+  call what_a_model_does_wrong_is_told_in_one_line()
   if (failures > 0) error stop 1
 
 contains
@@ -156,6 +157,58 @@ contains
     call check(penstock_history_end_step(history, 1d0, error) == penstock_ok, 'the step ends')
     call check(penstock_history_close(history, error) == penstock_ok, 'closes')
     call check(first_bytes('a.nc', 3) == 'CDF', 'it has its name')
+    call penstock_context_destroy(context)
+  end subroutine
+  ! Whether the call was refused in one line that has these words.
+  subroutine refused(code, error, words)
+    integer(c_int), intent(in) :: code
+    type(penstock_error), intent(in) :: error
+    character(len=*), intent(in) :: words
+    character(len=:), allocatable :: message
+    message = penstock_string(error%message)
+    call check(code == penstock_invalid_argument .and. index(message, words) > 0 .and. &
+               index(message, new_line('a')) == 0, words//', and not: '//message)
+  end subroutine
+
+  subroutine what_a_model_does_wrong_is_told_in_one_line()
+    use, intrinsic :: ieee_arithmetic, only: ieee_value, ieee_quiet_nan
+    type(c_ptr) :: context, history, second, none
+    type(penstock_error) :: error
+    real(c_double), target :: field(4)
+    integer(c_int) :: code
+    context = host_context()
+    field = 1
+    code = penstock_history_open(context, 'plain_history_test.nc', history=none, calendar='maya', error=error)
+    call refused(code, error, "there is no calendar 'maya'")
+    code = penstock_history_open(context, 'plain_history_test.nc', history=none, time_units='moons', error=error)
+    call refused(code, error, "give them as 'seconds since")
+    call check(penstock_history_open(context, 'plain_history_test.nc', history=history, memory=penstock_system, &
+               error=error) == penstock_ok, 'opens')
+    call check(penstock_history_open(context, 'plain_history_test.nc', history=second, error=error) == penstock_ok, &
+               'one for memory of the device opens')
+    code = penstock_history_field(history, 'T', ['x', 'y'], [4_c_int64_t], source_dtype='float64', error=error)
+    call refused(code, error, 'have different lengths')
+    call check(penstock_history_field(history, 'T', ['x'], [4_c_int64_t], source_dtype='float64', error=error) == &
+               penstock_ok, 'T is defined')
+    call check(penstock_history_field(second, 'T', ['x'], [4_c_int64_t], source_dtype='float64', error=error) == &
+               penstock_ok, 'T of the second is defined')
+    code = penstock_history_put(history, 'U', c_loc(field), error)
+    call refused(code, error, "no variable 'U' is defined; defined are: T")
+    call check(penstock_history_put(history, 'T', c_loc(field), error) == penstock_ok, 'T is put')
+    code = penstock_history_put(second, 'T', c_loc(field), error)
+    call refused(code, error, 'another history, of this process or another one, writes it')
+    code = penstock_history_put(history, 'T', c_loc(field), error)
+    call refused(code, error, "variable 'T' was put already in this step")
+    code = penstock_history_end_step(history, ieee_value(1d0, ieee_quiet_nan), error)
+    call refused(code, error, 'the time is no number')
+    call check(penstock_history_end_step(history, 1d0, error) == penstock_ok, 'the step ends all the same')
+    code = penstock_history_end_step(history, 2d0, error)
+    call refused(code, error, "variable 'T' was not put in this step")
+    call check(penstock_history_close(history, error) == penstock_ok, 'closes')
+    code = penstock_history_put(second, 'T', c_loc(field), error)
+    call refused(code, error, 'not device memory; this history takes memory of the device')
+    call penstock_history_abandon(second)
+    call check(first_bytes('plain_history_test.nc', 3) == 'CDF', 'a file is there')
     call penstock_context_destroy(context)
   end subroutine
 end program

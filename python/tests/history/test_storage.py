@@ -57,11 +57,11 @@ def run_model(path: Path, limit: int = 0, durable: str = "") -> list[str]:
     return done.stdout.splitlines()
 
 
-def check_six_steps(path: Path, lines: list[str], cause: str) -> None:
+def check_six_steps(path: Path, lines: list[str], cause: str, variable: str = "'b'") -> None:
     assert lines[-1] == "the model ended 6"
     assert [line.split()[0] for line in lines[:-1]] == ["7", "8", "9", "10", "close"]
     for line in lines[:-1]:
-        assert " no_space write history FILE" in line and "step 7, variable 'b': " in line and cause in line, line
+        assert " no_space write history FILE" in line and f"step 7, variable {variable}" in line and cause in line, line
     with netCDF4.Dataset(path) as file:
         assert (file["b"][:, -1] == np.arange(6)).all() and (file["a"][:, 0] == np.arange(6)).all()
     assert "time = 0, 1, 2, 3, 4, 5 ;" in run_tool(debian_tool("ncdump"), "-v", "time", path)
@@ -94,6 +94,24 @@ def test_a_write_that_the_storage_refuses_is_told(fs: FaultyFs, durable: str) ->
     assert "io_error" in lines[0] and "step 7" in lines[0] and lines[-1] == "the model ended 6", lines
     with netCDF4.Dataset(fs.backing / "x.nc") as file:
         assert (file["b"][:, -1] == np.arange(6)).all()
+
+
+@pytest.mark.parametrize("durable", ["", "durable"])
+def test_a_quota_used_up_at_step_7_leaves_six_steps(fs: FaultyFs, durable: str) -> None:
+    fault = fs.fail("write", errno.EDQUOT, after_bytes=4096 + 6 * (8 * COUNT + 8) + 6 * COUNT)
+    lines = run_model(fs.path / "x.nc", durable=durable)
+    assert fault.fired
+    check_six_steps(fs.backing / "x.nc", lines, "Disk quota exceeded", variable="'")
+
+
+def test_room_that_a_quota_does_not_give_is_told_as_a_full_disk_is(fs: FaultyFs) -> None:
+    """Where room is asked for first, as by a snapshot, nothing is left of the file."""
+    fault = fs.fail("fallocate", errno.EDQUOT)
+    fields = {"PartType0/Coordinates": np.zeros((200_000, 3))}
+    with pytest.raises(penstock.Error, match="Disk quota exceeded") as caught:
+        penstock.Snapshot(fs.path / "s.hdf5", fields, device="host").write()
+    assert fault.fired and caught.value.code == "no_space" and "\n" not in str(caught.value)
+    assert not list(fs.backing.iterdir())
 
 
 def test_a_sync_that_fails_publishes_nothing_that_it_should_have_made_durable(fs: FaultyFs) -> None:
