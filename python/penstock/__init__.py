@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from penstock.formats.reference import Reference
     from penstock.history.devices import local_device
     from penstock.history.exchange import Exchange
+    from penstock.history.grid import ScaleGrid
     from penstock.history.history import History, HistoryFacts, history_split
     from penstock.restart.restart import Restart, RestartFacts
     from penstock.snapshot.snapshot import Snapshot, SnapshotFacts, cell_order
@@ -90,6 +91,7 @@ __all__ = [
     "Reference",
     "Restart",
     "RestartFacts",
+    "ScaleGrid",
     "Snapshot",
     "SnapshotFacts",
     "Transfer",
@@ -142,6 +144,7 @@ _HOMES = {
     "formats.reference": ("Reference",),
     "history.devices": ("local_device",),
     "history.exchange": ("Exchange",),
+    "history.grid": ("ScaleGrid",),
     "history.history": ("History", "HistoryFacts", "history_split"),
     "restart.restart": ("Restart", "RestartFacts"),
     "snapshot.snapshot": ("Snapshot", "SnapshotFacts", "cell_order"),

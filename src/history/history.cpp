@@ -53,6 +53,10 @@ void History::set_attribute(const HistoryAttribute& attribute, const std::string
     of_history(*state_, [&] { state_->set_attribute(attribute, variable); });
 }
 
+void History::use_preset(const HistoryPreset& preset) {
+    of_history(*state_, [&] { state_->use_preset(preset); });
+}
+
 void History::begin() {
     of_history(*state_, [&] { state_->begin(); });
 }

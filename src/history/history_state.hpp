@@ -39,6 +39,7 @@ class HistoryState {
     void define(const HistoryVariable& variable);
     void define(const HistoryConstant& constant);
     void set_attribute(const HistoryAttribute& attribute, const std::string& variable);
+    void use_preset(const HistoryPreset& preset);
     void begin();
     std::uint64_t digest() const;
     std::span<std::uint64_t> cuts();

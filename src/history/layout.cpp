@@ -11,28 +11,23 @@
 
 #include "formats/create/check_schema.hpp"
 #include "formats/faults.hpp"
+#include "history/attributes.hpp"
 #include "history/compression.hpp"
 #include "history/definitions/defined_names.hpp"
 #include "history/target/history_target.hpp"
+#include "history/time_axis.hpp"
 
 namespace penstock::history {
 namespace {
 
 using formats::ElementType;
 using formats::FileSchema;
-using formats::NewAttribute;
 using formats::NewVariable;
 using formats::shown;
 
-[[noreturn]] void refuse(std::string cause, std::string advice) {
-    throw Error(ErrorCode::invalid_argument, "define", std::move(cause), std::move(advice));
-}
-
-ElementType type_named(const std::string& what, const std::string& name) {
-    ElementType type;
-    if (!formats::type_named(name, type))
-        refuse(what + " has dtype " + shown(name), "use \"float32\", \"float64\", \"int32\", ...");
-    return type;
+bool has_statistic(const Definitions& all) {
+    return std::any_of(all.variables.begin(), all.variables.end(),
+                       [](const HistoryVariable& one) { return one.statistic != HistoryStatistic::none; });
 }
 
 std::optional<PackNumber> number_of(const ElementType& type) {
@@ -44,43 +39,6 @@ std::optional<PackNumber> number_of(const ElementType& type) {
         if (type.name == one.first) return one.second;
     }
     return std::nullopt;
-}
-
-template <typename Number>
-void append(std::vector<std::byte>& bytes, double value) {
-    const auto number = static_cast<Number>(value);
-    const auto* first = reinterpret_cast<const std::byte*>(&number);
-    bytes.insert(bytes.end(), first, first + sizeof number);
-}
-
-NewAttribute attribute_of(const std::string& owner, const HistoryAttribute& given) {
-    if (given.dtype.empty()) return formats::text_attribute(given.name, given.text);
-    NewAttribute made;
-    const std::string what = "attribute " + shown(given.name) + " of " + owner;
-    made.name = given.name;
-    made.type = type_named(what, given.dtype);
-    if (given.numbers.empty()) refuse(what + " has no numbers", "give one or more, or text");
-    if (given.numbers.size() > 1) made.shape = {given.numbers.size()};
-    for (const double value : given.numbers) {
-        if (given.dtype == "int32" && value != std::trunc(value)) {
-            refuse(what + " is " + std::to_string(value) + " of dtype int32", "give whole numbers, or dtype float64");
-        }
-        if (given.dtype == "float32") {
-            append<float>(made.bytes, value);
-        } else if (given.dtype == "float64") {
-            append<double>(made.bytes, value);
-        } else if (given.dtype == "int32" && value >= -2147483648.0 && value <= 2147483647.0) {
-            append<std::int32_t>(made.bytes, value);
-        } else {
-            refuse(what + " is " + std::to_string(value) + " of dtype " + given.dtype,
-                   "attributes have dtype float32, float64 or int32");
-        }
-    }
-    return made;
-}
-
-bool has_attribute(const std::vector<HistoryAttribute>& attributes, const char* name) {
-    return std::any_of(attributes.begin(), attributes.end(), [&](const auto& one) { return one.name == name; });
 }
 
 // The number of the dimension, which is made where there is none of that name.
@@ -272,26 +230,6 @@ FieldLayout plan_field(const std::string& what, const HistoryVariable& one, bool
     return with_strides(std::move(field), memory_strides(what, one, numbers.from.item_bytes));
 }
 
-void add_time(HistoryLayout& layout, const HistoryOptions& options) {
-    ElementType number;
-    formats::type_named("float64", number);
-    layout.schema.dimensions.push_back({"time", 0, true});
-    NewVariable time{"time", number, {0}, {formats::text_attribute("standard_name", "time")}, {}};
-    time.attributes.push_back(formats::text_attribute("axis", "T"));
-    if (!options.time_units.empty()) {
-        time.attributes.push_back(formats::text_attribute("units", options.time_units));
-        time.attributes.push_back(formats::text_attribute("calendar", options.calendar));
-    }
-    if (layout.has_bounds) time.attributes.push_back(formats::text_attribute("bounds", "time_bnds"));
-    layout.schema.variables.push_back(std::move(time));
-    if (layout.has_bounds) {
-        layout.schema.dimensions.push_back({"nv", 2, false});
-        layout.schema.variables.push_back({"time_bnds", number, {0, 1}, {}, {}});
-    }
-    if (!makes_store(options.format) || options.process != 0) return;
-    for (std::size_t i = 0; i < layout.schema.variables.size(); ++i) layout.blocks.push_back({i});
-}
-
 void add_constant(HistoryLayout& layout, const HistoryConstant& one) {
     const std::string what = "variable " + shown(one.name);
     if (one.dimensions.size() != one.shape.size()) {
@@ -404,11 +342,13 @@ FieldLayout with_strides(FieldLayout field, std::span<const std::int64_t> stride
 
 HistoryLayout plan_history(const Definitions& definitions, const HistoryOptions& options, bool swap) {
     HistoryLayout layout;
-    layout.has_bounds = std::any_of(definitions.variables.begin(), definitions.variables.end(),
-                                    [](const HistoryVariable& one) { return one.statistic != HistoryStatistic::none; });
-    add_time(layout, options);
+    layout.has_bounds = definitions.has_bounds || has_statistic(definitions);
+    add_time(layout, options, definitions.time_attributes);
     for (const HistoryConstant& one : definitions.constants) add_constant(layout, one);
     for (const HistoryVariable& one : definitions.variables) add_variable(layout, one, {definitions, options, swap});
+    if (says_conventions(definitions.attributes, options)) {
+        layout.schema.attributes.push_back(formats::text_attribute("Conventions", kConventions));
+    }
     for (const HistoryAttribute& one : definitions.attributes) {
         layout.schema.attributes.push_back(attribute_of("the file", one));
     }

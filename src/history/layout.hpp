@@ -60,6 +60,8 @@ struct Definitions {
     std::vector<HistoryVariable> variables{};
     std::vector<HistoryConstant> constants{};
     std::vector<HistoryAttribute> attributes{};
+    std::vector<HistoryAttribute> time_attributes{};
+    bool has_bounds = false;  // of the times, also where no variable has a statistic
     // Of all processes; without them a layout has no parts of fields that are divided into blocks.
     std::optional<std::vector<std::uint64_t>> cuts{};
     // Of all processes, for each variable with global_shape: 0 where their boxes have each element once.

@@ -4,8 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <utility>
 
+#include "formats/create/check_schema.hpp"
 #include "formats/faults.hpp"
+#include "history/attributes.hpp"
+#include "history/target/history_target.hpp"
 #include "penstock/error.hpp"
 
 namespace penstock::history {
@@ -73,7 +77,45 @@ bool is_since(std::string_view rest) noexcept {
     return take_time(rest) ? is_zone(rest) : is_zone(before);
 }
 
+// What a history says of its times by itself.
+std::vector<formats::NewAttribute> usual_attributes(const HistoryOptions& options, bool has_bounds) {
+    std::vector<formats::NewAttribute> made{formats::text_attribute("standard_name", "time")};
+    made.push_back(formats::text_attribute("axis", "T"));
+    if (!options.time_units.empty()) {
+        made.push_back(formats::text_attribute("units", options.time_units));
+        made.push_back(formats::text_attribute("calendar", options.calendar));
+    }
+    if (has_bounds) made.push_back(formats::text_attribute("bounds", "time_bnds"));
+    return made;
+}
+
 }  // namespace
+
+void add_time(HistoryLayout& layout, const HistoryOptions& options, const std::vector<HistoryAttribute>& told) {
+    formats::ElementType number;
+    formats::type_named("float64", number);
+    layout.schema.dimensions.push_back({"time", 0, true});
+    formats::NewVariable time{"time", number, {0}, usual_attributes(options, layout.has_bounds), {}};
+    for (const HistoryAttribute& one : told) {
+        const std::string what = "attribute " + shown(one.name) + " of the time";
+        const auto same = [&](const formats::NewAttribute& other) { return other.name == one.name; };
+        if (std::any_of(time.attributes.begin(), time.attributes.end(), same)) {
+            refuse(what + " is given, which the history writes by itself", "give units and calendar when you open it");
+        }
+        time.attributes.push_back(attribute_of("the time", one));
+    }
+    layout.schema.variables.push_back(std::move(time));
+    if (layout.has_bounds) {
+        layout.schema.dimensions.push_back({"nv", 2, false});
+        layout.schema.variables.push_back({"time_bnds", number, {0, 1}, {}, {}});
+    }
+    if (!makes_store(options.format) || options.process != 0) return;
+    for (std::size_t i = 0; i < layout.schema.variables.size(); ++i) layout.blocks.push_back({i});
+}
+
+bool says_conventions(const std::vector<HistoryAttribute>& of_file, const HistoryOptions& options) {
+    return !options.time_units.empty() && !has_attribute(of_file, "Conventions");
+}
 
 void check_calendar(const std::string& calendar) {
     constexpr std::array<const char*, 10> known{

@@ -139,6 +139,45 @@ penstock::HistoryAttribute history_attribute(const penstock_attribute* given) {
     return attribute;
 }
 
+std::vector<double> positions(const char* name, const double* given, std::uint64_t count) {
+    if (count != 0) required(name, given);
+    return {given, given + count};
+}
+
+penstock::HistoryGridAxis grid_axis(const penstock_history_grid_axis& given) {
+    penstock::HistoryGridAxis axis;
+    axis.faces = positions("penstock_history_grid_axis.faces", given.faces, given.face_count);
+    axis.halo = given.halo;
+    axis.processes = given.processes == 0 ? 1 : given.processes;
+    axis.is_periodic = given.is_periodic != 0;
+    if (given.face_count == 0) return axis;
+    if (given.centre_factors != nullptr)
+        axis.centre_factors.assign(given.centre_factors, given.centre_factors + given.face_count - 1);
+    if (given.face_factors != nullptr)
+        axis.face_factors.assign(given.face_factors, given.face_factors + given.face_count);
+    return axis;
+}
+
+penstock::HistoryPreset history_preset(const penstock_history_preset* given) {
+    const auto wanted = copied("penstock_history_preset", &required("penstock_history_preset", given));
+    penstock::HistoryPreset preset;
+    preset.layout = text_or(wanted.layout, "scale");
+    preset.title = text_or(wanted.title, "");
+    preset.source = text_or(wanted.source, "");
+    preset.institution = text_or(wanted.institution, "");
+    preset.mapping = text_or(wanted.mapping, "");
+    preset.x = grid_axis(wanted.x);
+    preset.y = grid_axis(wanted.y);
+    preset.z = grid_axis(wanted.z);
+    preset.ocean_faces = positions("ocean_faces", wanted.ocean_faces, wanted.ocean_face_count);
+    preset.land_faces = positions("land_faces", wanted.land_faces, wanted.land_face_count);
+    preset.urban_faces = positions("urban_faces", wanted.urban_faces, wanted.urban_face_count);
+    preset.pressures_hpa = positions("pressures_hpa", wanted.pressures_hpa, wanted.pressure_count);
+    preset.process = wanted.process;
+    preset.has_boundary = wanted.has_boundary != 0;
+    return preset;
+}
+
 void give(const penstock::HistoryFacts& facts, penstock_history_facts& out) {
     out.steps_ended = facts.steps_ended;
     out.steps_written = facts.steps_written;
@@ -182,6 +221,11 @@ int penstock_history_set_attribute(penstock_history* history, const char* variab
                                    penstock_error* error) {
     return guarded("set attribute", error,
                    [&] { opened(history).set_attribute(history_attribute(attribute), text_or(variable, "")); });
+}
+
+int penstock_history_use_preset(penstock_history* history, const penstock_history_preset* preset,
+                                penstock_error* error) {
+    return guarded("use preset", error, [&] { opened(history).use_preset(history_preset(preset)); });
 }
 
 int penstock_history_begin(penstock_history* history, penstock_error* error) {

@@ -23,6 +23,7 @@ from penstock._shared import shared_context
 from penstock._told import Evidence, evidence_of
 from penstock.formats.reading.target import stream_handle
 from penstock.history.arrays import PlainArray, PutField, SeenArray, numbers, plain
+from penstock.history.grid import ScaleGrid
 from penstock.history.together import HistoryRanks
 from penstock.history.values import (
     Halo,
@@ -275,11 +276,26 @@ class History:
         )
 
     def set_attrs(self, attrs: Mapping[str, Any], variable: str = "") -> None:
-        """Text and numbers of a variable, or of the file; each replaces one of its name. Before the first put()."""
+        """Text and numbers of a variable, of "time", or of the file; each replaces one of its name. Before the first
+        put()."""
         need_texts(variable=variable)
         of_type = self._fields[variable].stored if variable in self._fields else ""
         for attribute in attributes_of(attrs, of_type):
             self._raw.set_attribute(variable, attribute)
+
+    def use_preset(self, layout: str, grid: ScaleGrid, *, title: str = "", **words: str) -> None:
+        """Coordinates, and attributes of the file and of all that was defined before, as a known model writes them.
+        What was set before, and what is set later, goes before them. The times have bounds.
+
+        Args:
+            layout: "scale", of SCALE-RM.
+            words: source, institution, and mapping: the projection of the map, as CF names it in grid_mapping_name.
+        """
+        need_texts(layout=layout, title=title, **words)
+        if unknown := set(words) - {"source", "institution", "mapping"}:
+            raise TypeError(f"use_preset has no argument {min(unknown)!r}")
+        texts = {"source": "", "institution": "", "mapping": "", **words}
+        self._raw.use_preset(layout=layout, title=title, **texts, **grid.told())
 
     def begin(self) -> None:
         """Makes the file; the first put() does it where this was not called. Definitions end with it."""

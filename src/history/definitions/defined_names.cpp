@@ -46,6 +46,8 @@ void check_attributes(const std::string& file, const std::string& variable,
     Definitions one;
     if (variable.empty()) {
         one.attributes = attributes;
+    } else if (variable == "time") {
+        one.time_attributes = attributes;
     } else {
         HistoryConstant owner{.name = variable, .attributes = attributes};
         owner.values.resize(sizeof(double));

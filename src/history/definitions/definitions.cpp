@@ -1,14 +1,17 @@
 // What a history is told before it begins.
 #include <algorithm>
 
+#include "formats/create/check_schema.hpp"
 #include "formats/faults.hpp"
 #include "history/history_state.hpp"
+#include "history/presets/scale.hpp"
 
 namespace penstock::history {
 namespace {
 
 std::vector<HistoryAttribute>& attributes_of(Definitions& all, const std::string& variable) {
     if (variable.empty()) return all.attributes;
+    if (variable == "time") return all.time_attributes;
     for (HistoryVariable& one : all.variables) {
         if (one.name == variable) return one.attributes;
     }
@@ -53,6 +56,23 @@ void HistoryState::set_attribute(const HistoryAttribute& attribute, const std::s
     all.push_back(attribute);
     check_attributes(name_, variable, all, options_);
     place = std::move(all);
+    forget_agreements();
+}
+
+void HistoryState::use_preset(const HistoryPreset& preset) {
+    check_definable("use preset");
+    Definitions all = definitions_;
+    add_scale(all, preset, options_);
+    formats::check_schema(plan_history(all, options_, false).schema, name_);
+    DefinedNames names;
+    for (const HistoryVariable& one : all.variables) {
+        names.add(name_, {.variables = {one}, .has_bounds = all.has_bounds}, options_);
+    }
+    for (const HistoryConstant& one : all.constants) {
+        names.add(name_, {.constants = {one}, .has_bounds = all.has_bounds}, options_);
+    }
+    definitions_ = std::move(all);
+    names_ = std::move(names);
     forget_agreements();
 }
 

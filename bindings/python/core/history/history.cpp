@@ -181,6 +181,11 @@ void bind_history(nb::module_& module) {
                  self.use([&](History& history) { history.define_constant(made); });
              })
         .def("set_attribute", &set_attribute, arg("variable"), arg("attribute"))
+        .def("use_preset",
+             [](PythonHistory& self, const nb::kwargs& keywords) {
+                 const HistoryPreset preset = history_preset(keywords);
+                 self.use([&](History& history) { history.use_preset(preset); });
+             })
         .def("put", &put, arg("variable"), arg("memory"), arg("place"))
         .def("put_at",
              [](PythonHistory& self, const std::string& variable, const nb::tuple& place) {

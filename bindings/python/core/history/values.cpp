@@ -159,6 +159,38 @@ HistoryAttribute history_attribute(const nb::tuple& attribute) {
     return made;
 }
 
+// (faces, halo, processes, is periodic, factors of centres, factors of faces)
+HistoryGridAxis grid_axis(nb::handle told) {
+    HistoryGridAxis axis;
+    axis.faces = nb::cast<std::vector<double>>(told[0]);
+    axis.halo = whole_number("halo", told[1], kMostBytes);
+    axis.processes = option<std::uint32_t>("processes", told[2]);
+    axis.is_periodic = option<bool>("periodic", told[3]);
+    axis.centre_factors = nb::cast<std::vector<double>>(told[4]);
+    axis.face_factors = nb::cast<std::vector<double>>(told[5]);
+    return axis;
+}
+
+HistoryPreset history_preset(const nb::kwargs& keywords) {
+    HistoryPreset preset;
+    const std::pair<const char*, std::string*> texts[] = {{"layout", &preset.layout},
+                                                          {"title", &preset.title},
+                                                          {"source", &preset.source},
+                                                          {"institution", &preset.institution},
+                                                          {"mapping", &preset.mapping}};
+    for (const auto& [name, member] : texts) *member = option<std::string>(name, keywords[name]);
+    const std::pair<const char*, HistoryGridAxis*> axes[] = {{"x", &preset.x}, {"y", &preset.y}, {"z", &preset.z}};
+    for (const auto& [name, member] : axes) *member = grid_axis(keywords[name]);
+    const std::pair<const char*, std::vector<double>*> lists[] = {{"ocean_faces", &preset.ocean_faces},
+                                                                  {"land_faces", &preset.land_faces},
+                                                                  {"urban_faces", &preset.urban_faces},
+                                                                  {"pressures_hpa", &preset.pressures_hpa}};
+    for (const auto& [name, member] : lists) *member = nb::cast<std::vector<double>>(keywords[name]);
+    preset.process = option<std::uint32_t>("process", keywords["process"]);
+    preset.has_boundary = option<bool>("boundary", keywords["boundary"]);
+    return preset;
+}
+
 nb::dict facts_to_dict(const HistoryFacts& facts) {
     nb::dict fields;
     fields["steps_ended"] = facts.steps_ended;
