@@ -291,11 +291,11 @@ void penstock_transfer_free(penstock_transfer* transfer);
 
 /* ---- Datasets: arrays in files, by name ----
  *
- * Of formats whose metadata need no other library: NPY, classic netCDF (CDF-1, 2 and 5), safetensors, Zarr (versions 2
- * and 3), the folder of a history of raw files ("raw-history", which is read and not written), and raw elements.
- * HDF5 and netCDF-4 are PENSTOCK_UNSUPPORTED here: use Penstock from Python, or read at the offsets that the HDF5
- * library tells with penstock_read. A file that is damaged is PENSTOCK_IO_ERROR, one that was cut short
- * PENSTOCK_END_OF_FILE, and a name that the file does not have PENSTOCK_NOT_FOUND.
+ * Of NPY, classic netCDF (CDF-1, 2 and 5), safetensors, HDF5 and netCDF-4, Zarr (versions 2 and 3), the folder of a
+ * history of raw files ("raw-history", which is read and not written), and raw elements. No other library is needed,
+ * for HDF5 neither. A dataset that is not read here, such as a virtual one of HDF5 or text of any length, has its name,
+ * and opening it is PENSTOCK_UNSUPPORTED with the reason. A file that is damaged is PENSTOCK_IO_ERROR, one that was cut
+ * short PENSTOCK_END_OF_FILE, and a name that the file does not have PENSTOCK_NOT_FOUND.
  */
 typedef struct penstock_datafile penstock_datafile;
 typedef struct penstock_dataset penstock_dataset;
@@ -304,8 +304,8 @@ typedef struct penstock_dataset penstock_dataset;
 
 typedef struct penstock_datafile_options {
     uint64_t struct_size;
-    const char* format;    /* null: by the file's first bytes; "npy", "netcdf3", "safetensors", "zarr", "raw-history",
-                              "raw" */
+    const char* format;    /* null: by the file's first bytes; "npy", "netcdf3", "safetensors", "hdf5", "netcdf4",
+                              "zarr", "raw-history", "raw" */
     int32_t writable;      /* elements may be written; metadata stay as they are */
     uint32_t rank;         /* this and the next three: of "raw" alone, the one dataset "data" */
     const char* dtype;     /* as in penstock_dataset_info, e.g. "float32" */

@@ -3,7 +3,7 @@
 !     gfortran $(penstock config --fortran) dataset.f90 $(penstock config --libs) -o dataset-fortran
 !
 ! The file is NumPy's array of shape (100, 64), in C order: in Fortran an array of shape (64, 100). The program makes it
-! itself. Any file of NPY, classic netCDF or safetensors is opened alike.
+! itself. Any file of NPY, netCDF, HDF5 or safetensors is opened alike.
 program dataset_example
   use penstock
   implicit none

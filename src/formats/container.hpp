@@ -19,6 +19,7 @@ struct ChunkPlace {
     std::string file{};  // empty: the file that was opened
     std::uint64_t offset_bytes = 0;
     std::uint64_t bytes = 0;
+    std::uint32_t skipped = 0;    // a bit for each filter that this chunk did not go through
     bool is_behind_link = false;  // the file, or a folder of it within the dataset's: it may be any file
 };
 

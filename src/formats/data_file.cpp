@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "formats/faults.hpp"
+#include "formats/hdf5/hdf5_file.hpp"
 #include "formats/raw/raw_history.hpp"
 #include "formats/zarr/zarr_store.hpp"
 
@@ -17,7 +18,7 @@ constexpr std::string_view kRawHistory = "raw-history";
 
 class FileSource final : public ByteSource {
   public:
-    explicit FileSource(const File& file) : file_(file) {}
+    explicit FileSource(File file) : file_(std::move(file)) {}
     const std::string& name() const override { return file_.name(); }
     std::uint64_t size_bytes() const override { return file_.size_bytes(); }
     std::vector<std::byte> read(std::uint64_t offset_bytes, std::uint64_t bytes) const override {
@@ -32,7 +33,7 @@ class FileSource final : public ByteSource {
     }
 
   private:
-    const File& file_;
+    File file_;
 };
 
 struct Format {
@@ -50,33 +51,38 @@ constexpr Format kFormats[] = {
 std::string known_formats() {
     std::string names;
     for (const Format& one : kFormats) names += std::string(one.name) + ", ";
-    return names + "zarr, raw-history, raw";
+    return names + "hdf5, netcdf4, zarr, raw-history, raw";
 }
 
-const Format& format_named(const std::string& file, const std::string& name) {
+const Format& format_named(const std::string& name) {
     const auto* found =
         std::find_if(std::begin(kFormats), std::end(kFormats), [&](const Format& one) { return name == one.name; });
     if (found != std::end(kFormats)) return *found;
-    if (name == "hdf5" || name == "netcdf4") {
-        throw unsupported(
-            {file}, "the metadata of " + name + " need the HDF5 library",
-            "use Penstock from Python, or read at the offsets that H5Dget_offset gives, with penstock_read");
-    }
     throw Error(ErrorCode::invalid_argument, "open", "there is no format " + shown(name),
                 "use one of " + known_formats());
 }
 
-const Format& format_of(const ByteSource& source) {
+// Null: it is HDF5.
+const Format* format_of(const ByteSource& source) {
     const std::vector<std::byte> begin = source.read(0, kFirstBytes);
     const std::string_view text(reinterpret_cast<const char*>(begin.data()), begin.size());
     for (const Format& one : kFormats) {
-        if (!one.begin.empty() && text.starts_with(one.begin)) return one;
+        if (!one.begin.empty() && text.starts_with(one.begin)) return &one;
     }
     const bool begins_as_json = text.size() > 8 && text[8] == '{' && text[7] == '\0';  // behind the length of a header
+    if (!begins_as_json && is_hdf5(source)) return nullptr;
     for (const Format& one : kFormats) {
-        if (one.begin.empty() && (begins_as_json || source.name().ends_with(one.suffix))) return one;
+        if (one.begin.empty() && (begins_as_json || source.name().ends_with(one.suffix))) return &one;
     }
     throw foreign(source.name(), "known", begin);
+}
+
+ContainerPtr open_file(const File& file, const std::string& name, const std::string& format) {
+    auto source = std::make_unique<const FileSource>(file);
+    const bool is_told = format == "hdf5" || format == "netcdf4";
+    const Format* flat = is_told ? nullptr : format.empty() ? format_of(*source) : &format_named(format);
+    if (flat == nullptr) return open_hdf5(std::move(source));
+    return make_flat(flat->name, name, flat->parse(*source));
 }
 
 // What a folder is opened as; null: the name is a file's.
@@ -106,13 +112,10 @@ DataFile::DataFile(const Context& context, const std::string& name, const DataFi
         return;
     }
     file_ = context.open(name, {.mode = writable_ ? OpenMode::read_write : OpenMode::read});
-    const FileSource source(*file_);
-    if (options.raw) {
-        container_ = make_flat("raw", name, describe_raw(source, *options.raw));
-        return;
-    }
-    const Format& format = options.format.empty() ? format_of(source) : format_named(name, options.format);
-    container_ = make_flat(format.name, name, format.parse(source));
+    if (options.raw)
+        container_ = make_flat("raw", name, describe_raw(FileSource(*file_), *options.raw));
+    else
+        container_ = open_file(*file_, name, options.format);
 }
 
 File DataFile::file_of(const ChunkPlace& place) const {

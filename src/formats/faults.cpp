@@ -38,12 +38,27 @@ struct Stranger {
 constexpr Stranger kStrangers[] = {
     {"version https://git-lfs", "a pointer of Git LFS, not the file itself", "git lfs pull"},
     {"MATLAB 5.0 MAT-file", "a MATLAB 5 file, which Penstock does not read", "scipy.io.loadmat reads it"},
-    {"\x89HDF\r\n\x1a\n", "an HDF5 file, whose metadata need the HDF5 library",
-     "use Penstock from Python, or read at the offsets that H5Dget_offset and H5Dget_chunk_info give, with "
-     "penstock_read"},
+    {"\x89HDF\r\n\x1a\n", "an HDF5 file", "open it as the format \"hdf5\""},
     {"\x1f\x8b", "compressed by gzip", "gunzip it first"},
     {"PK\x03\x04", "a ZIP archive", "unpack it first"},
 };
+
+// `is_binary`: bytes from 0x80 on are of no character.
+std::string quoted(std::string_view text, bool is_binary) {
+    constexpr std::string_view digits = "0123456789abcdef";
+    std::string out = "'";
+    for (const char one : text.substr(0, kMostShown)) {
+        const auto code = static_cast<unsigned char>(one);
+        if (code >= 0x20 && code != 0x7F && (code < 0x80 || !is_binary)) {
+            out += one;
+            continue;
+        }
+        out += "\\x";
+        out += digits[code >> 4];
+        out += digits[code & 15];
+    }
+    return out + (text.size() > kMostShown ? "...'" : "'");
+}
 
 // Edits that make one text of the other, at most so many.
 std::size_t distance(std::string_view one, std::string_view other) {
@@ -62,21 +77,7 @@ std::size_t distance(std::string_view one, std::string_view other) {
 
 }  // namespace
 
-std::string shown(std::string_view text) {
-    constexpr std::string_view digits = "0123456789abcdef";
-    std::string out = "'";
-    for (const char one : text.substr(0, kMostShown)) {
-        const auto code = static_cast<unsigned char>(one);
-        if (code >= 0x20 && code != 0x7F) {
-            out += one;
-            continue;
-        }
-        out += "\\x";
-        out += digits[code >> 4];
-        out += digits[code & 15];
-    }
-    return out + (text.size() > kMostShown ? "...'" : "'");
-}
+std::string shown(std::string_view text) { return quoted(text, false); }
 
 std::string shown(std::span<const std::int64_t> shape) {
     std::string out = "(";
@@ -105,7 +106,8 @@ Error foreign(const std::string& file, const std::string& format, std::span<cons
         return damaged({file},
                        "it begins with " + std::to_string(text.size()) + " zeros, as no " + format + " file does");
     }
-    std::string cause = "it is no " + format + " file: it begins with " + shown(std::string_view(text).substr(0, 8));
+    std::string cause =
+        "it is no " + format + " file: it begins with " + quoted(std::string_view(text).substr(0, 8), true);
     std::string advice = "look whether it is the right file; the option format names another";
     for (const Stranger& one : kStrangers) {
         if (text.starts_with(one.begin)) cause = std::string("it is ") + one.what, advice = one.advice;

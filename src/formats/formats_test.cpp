@@ -11,6 +11,7 @@
 
 #include "context/test_files.hpp"
 #include "formats/data_file.hpp"
+#include "formats/hdf5/hdf5_samples_rig.hpp"
 #include "formats/move/move_dataset.hpp"
 #include "formats/samples_rig.hpp"
 #include "penstock/error.hpp"
@@ -36,6 +37,9 @@ const FormatCase kCases[] = {
     {"cdf2_records", &parse_netcdf3, [] { return testing::sample_netcdf(2, true); }},
     {"cdf5_records", &parse_netcdf3, [] { return testing::sample_netcdf(5, true); }},
     {"cdf5", &parse_netcdf3, [] { return testing::sample_netcdf(5, false); }},
+    {"hdf5", &testing::parse_hdf5, [] { return testing::sample_hdf5(); }},
+    {"hdf5_big", &testing::parse_hdf5, [] { return testing::sample_hdf5(true); }},
+    {"hdf5_chunks", &testing::parse_hdf5, [] { return testing::sample_hdf5_chunks(); }},
     {"cdf2_streaming", &parse_netcdf3, [] { return testing::sample_netcdf(2, true, true); }},
 };
 
@@ -87,6 +91,7 @@ class FormatKit : public ::testing::TestWithParam<FormatCase> {
     }
     static const char* open_format() {
         const Parser parse = GetParam().parse;
+        if (parse == &testing::parse_hdf5) return "hdf5";
         return parse == &parse_npy ? "npy" : parse == &parse_safetensors ? "safetensors" : "netcdf3";
     }
     ErrorCode code_of(const std::function<void()>& action) const {
@@ -284,6 +289,8 @@ TEST(Npy, another_file_is_told_by_its_first_bytes) {
     EXPECT_NE(refusal(&parse_npy, "PK\x03\x04 and more bytes").first.find("ZIP"), std::string::npos);
     EXPECT_NE(refusal(&parse_npy, "\x89HDF\r\n\x1a\n and more").first.find("HDF5"), std::string::npos);
     EXPECT_NE(refusal(&parse_npy, "").first.find("empty"), std::string::npos);
+    const std::string told = refusal(&parse_npy, "\x88\xff and others").first;
+    EXPECT_NE(told.find("'\\x88\\xff and o'"), std::string::npos) << told << ": errors are UTF-8";
 }
 
 std::string tensor(const std::string& dtype, const std::string& shape, const std::string& ends) {
@@ -318,21 +325,6 @@ TEST(Netcdf, counts_that_the_file_cannot_hold_are_refused) {
     file.replace(12, 4, testing::big(0x7fffffff, 4));  // number of dimensions
     EXPECT_EQ(refusal(&parse_netcdf3, file).second, ErrorCode::io_error);
     EXPECT_EQ(refusal(&parse_netcdf3, "CDF\x03 and more").second, ErrorCode::unsupported);
-}
-
-TEST(Files, that_need_a_library_are_refused_with_what_to_do_instead) {
-    const Context context = host_context();
-    const test::TempDirectory directory;
-    const std::string hdf5 = "\x89HDF\r\n\x1a\n and more";
-    test::write_file(directory.file("a.h5"), {hdf5.begin(), hdf5.end()});
-    try {
-        const DataFile file(context, directory.file("a.h5"), {});
-        FAIL() << "it was opened";
-    } catch (const Error& error) {
-        EXPECT_EQ(error.code(), ErrorCode::unsupported);
-        EXPECT_NE(error.info().advice.find("Python"), std::string::npos) << error.info().advice;
-        EXPECT_NE(error.info().advice.find("penstock_read"), std::string::npos) << error.info().advice;
-    }
 }
 
 }  // namespace

@@ -37,6 +37,7 @@ struct StoredDataset {
     std::vector<data::Filter> filters{};  // that chunks went through; none: elements lie as they are
     std::vector<std::byte> fill{};  // an element of a chunk that is not stored, in this machine's order; none: zeros
     std::string refusal{};          // why it cannot be read here; empty: it can
+    std::string write_refusal{};    // why it cannot be written here, though read; empty: it can
 };
 
 // A dataset whose elements lie one behind the other in C order.

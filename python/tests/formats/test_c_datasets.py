@@ -1,138 +1,21 @@
-"""What C reads of a file by name is what Python reads of it: formats, types, boxes, compressed chunks.
-
-The C ABI is called by ctypes; the structs are those of penstock.h.
-"""
+"""What C reads of a file by name is what Python reads of it: formats, types, boxes, compressed chunks."""
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import random
 import resource
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from c_abi.dataset_rig import LIBRARY, CDatasets, CError
 
 import penstock as ps
 
-LIBRARY = Path(ps.__file__).parent / "lib" / "libpenstock.so.0"
 pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason="the package is not installed: it has no library")
-
-_SYSTEM = 3
-_RANK = 16
-_U64, _I64, _I32, _TEXT, _ANY = ctypes.c_uint64, ctypes.c_int64, ctypes.c_int32, ctypes.c_char_p, ctypes.c_void_p
-
-
-class _Struct(ctypes.Structure):
-    def __init__(self, **fields: Any) -> None:
-        super().__init__(**fields)
-        if hasattr(self, "struct_size"):
-            self.struct_size = ctypes.sizeof(self)
-
-
-class _Error(_Struct):
-    _fields_ = (
-        *(("struct_size", _U64), ("code", _I32), ("system_code", _I32), ("offset_bytes", _U64), ("length_bytes", _U64)),
-        *(("operation", ctypes.c_char * 64), ("file", ctypes.c_char * 1024), ("cause", ctypes.c_char * 512)),
-        *(("advice", ctypes.c_char * 512), ("message", ctypes.c_char * 2048)),
-    )
-
-
-class _ContextOptions(_Struct):
-    _fields_ = (
-        *(("struct_size", _U64), ("device", _TEXT), ("path", _TEXT), ("budget_bytes", _U64), ("workers", _I32)),
-        *(("strict", _I32), ("bandwidth", ctypes.c_double), ("latency", _U64), ("profile", _TEXT)),
-        *(("adaptive", _I32), ("reserved", _I32)),
-    )
-
-
-class _Request(_Struct):
-    _fields_ = (
-        *(("struct_size", _U64), ("data", _ANY), ("bytes", _U64), ("kind", _I32), ("memory_reserved", _I32)),
-        *(("offset_bytes", _U64), ("path", _TEXT), ("chunk_bytes", _U64), ("workers", _I32), ("depth", _I32)),
-        *(("strict", _I32), ("durable", _I32), ("full_evidence", _I32), ("reserved", _I32), ("timeout_ms", _I64)),
-        *(("progress", _ANY), ("user", _ANY)),
-    )
-
-
-class _Info(_Struct):
-    _fields_ = (
-        *(("struct_size", _U64), ("dtype", ctypes.c_char * 64), ("format", ctypes.c_char * 32), ("item_bytes", _U64)),
-        *(("rank", _U64), ("bytes", _U64), ("is_encoded", _I32), ("is_swapped", _I32)),
-        *(("shape", _U64 * _RANK), ("chunk_shape", _U64 * _RANK)),
-    )
-
-
-class _Selection(_Struct):
-    _fields_ = (
-        *(("struct_size", _U64), ("rank", _U64), ("start", ctypes.POINTER(_U64)), ("count", ctypes.POINTER(_U64))),
-        *(("step", ctypes.POINTER(_U64)), ("strides_bytes", _ANY)),
-    )
-
-
-class _Name(_Struct):
-    _fields_ = (("data", _ANY), ("capacity", _U64), ("needed", _U64))
-
-
-class CError(Exception):
-    """What penstock_error says."""
-
-
-class CDatasets:
-    """The datasets of one file."""
-
-    def __init__(self, library: Path, name: Path) -> None:
-        self._library = ctypes.CDLL(str(library))
-        self._library.penstock_context_destroy.argtypes = [_ANY]
-        self._library.penstock_datafile_close.argtypes = [_ANY]
-        self._library.penstock_dataset_close.argtypes = [_ANY]
-        self._context, self._file = _ANY(), _ANY()
-        self._call("context_create", ctypes.byref(_ContextOptions(device=b"host")), ctypes.byref(self._context))
-        self._call("datafile_open", self._context, str(name).encode(), None, ctypes.byref(self._file))
-
-    def _call(self, function: str, *arguments: Any) -> None:
-        error = _Error()
-        if getattr(self._library, f"penstock_{function}")(*arguments, ctypes.byref(error)) != 0:
-            raise CError(error.message.decode())
-
-    def names(self) -> list[str]:
-        count, found = _U64(), []
-        self._call("datafile_count", self._file, ctypes.byref(count))
-        for index in range(count.value):
-            room = ctypes.create_string_buffer(1000)
-            text = _Name(data=ctypes.cast(room, _ANY), capacity=1000)
-            self._call("datafile_name", self._file, _U64(index), ctypes.byref(text))
-            found.append(room.value.decode())
-        return found
-
-    def read(self, name: str, dtype: np.dtype[Any], box: Sequence[tuple[int, int, int]] | None = None) -> np.ndarray:
-        """`box`: (start, count, step) of each dimension; None: all."""
-        dataset, info = _ANY(), _Info()
-        self._call("dataset_open", self._file, name.encode(), ctypes.byref(dataset))
-        try:
-            self._call("dataset_describe", dataset, ctypes.byref(info))
-            assert info.item_bytes == dtype.itemsize
-            shape = tuple(info.shape[: info.rank]) if box is None else tuple(count for _, count, _ in box)
-            out = np.full(shape, 0, dtype)
-            selection = None
-            if box is not None:
-                columns = [(_U64 * len(box))(*column) for column in zip(*box, strict=True)]
-                selection = _Selection(rank=len(box), start=columns[0], count=columns[1], step=columns[2])
-            request = _Request(data=out.ctypes.data, bytes=out.nbytes, kind=_SYSTEM)
-            chosen = None if selection is None else ctypes.byref(selection)
-            self._call("dataset_read", dataset, chosen, ctypes.byref(request), None)
-            return out
-        finally:
-            self._library.penstock_dataset_close(dataset)
-
-    def close(self) -> None:
-        self._library.penstock_datafile_close(self._file)
-        self._library.penstock_context_destroy(self._context)
-
 
 TYPES = ("int8", "uint8", "int16", "int32", "int64", "uint16", "float32", "float64")
 
@@ -277,9 +160,3 @@ def test_many_chunk_files_are_read_with_few_descriptors(tmp_path: Path, compress
             os.close(descriptor)
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
         datasets.close()
-
-
-def test_hdf5_is_refused_with_what_to_do_instead(tmp_path: Path) -> None:
-    ps.save(tmp_path / "a.h5", {"a": np.zeros(3)})
-    with pytest.raises(CError, match=r"need the HDF5 library.*Python"):
-        CDatasets(LIBRARY, tmp_path / "a.h5")

@@ -61,7 +61,7 @@ void DecodedReader::add(const data::SelectedPart& part, const ChunkPlace& place)
     const bool is_same = !streams.parts.empty() && streams.parts.back().file == place.file;
     if (!is_same) streams.files.push_back(file_.file_of(place));
     streams.parts.push_back({part, place.file, streams.files.size() - 1, place.offset_bytes, place.bytes,
-                             streams.stored_bytes, streams.element_bytes, bytes});
+                             streams.stored_bytes, streams.element_bytes, bytes, place.skipped});
     streams.stored_bytes += (place.bytes + 15) / 16 * 16;
     streams.element_bytes += (bytes + 15) / 16 * 16;
 }
@@ -138,7 +138,7 @@ void DecodedReader::decode(Streams& streams) {
             boxes.push_back({box, part.chunk_offset + behind});
         });
         const auto* stored = static_cast<const std::byte*>(streams.memory->data()) + one.in_streams;
-        chunks.push_back({{stored, one.stored_bytes}, 0, first, boxes.size() - first});
+        chunks.push_back({{stored, one.stored_bytes}, one.skipped, first, boxes.size() - first});
         item = {.destination = memory, .source = place, .item_bytes = dataset_.grid.item_bytes};
         if (!decodes_in_place()) split_box(item, onward, [&](const Box& box) { to_device.push_back(box); });
     }

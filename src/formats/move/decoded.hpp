@@ -35,6 +35,7 @@ class DecodedReader {
         std::string file;
         std::size_t in_files = 0;  // the number of the file among those of the streams
         std::uint64_t offset_bytes = 0, stored_bytes = 0, in_streams = 0, in_scratch = 0, element_bytes = 0;
+        std::uint32_t skipped = 0;
     };
     struct Streams {
         std::vector<EncodedPart> parts;

@@ -222,6 +222,7 @@ DatasetMoved write_dataset(const DataFile& file, const StoredDataset& dataset, c
     if (!dataset.filters.empty()) {
         throw unsupported({file.name(), dataset.name}, "its chunks are encoded", "write whole chunks from Python");
     }
+    if (!dataset.write_refusal.empty()) throw unsupported({file.name(), dataset.name}, dataset.write_refusal);
     return Movement(file, dataset, move, Direction::write).run(bytes);
 }
 

@@ -16,6 +16,7 @@
 #include "formats/create/hdf5/reading_rig.hpp"
 #include "formats/create/hdf5/schema_tree.hpp"  // and netcdf4_tree
 #include "formats/create/hdf5/tree.hpp"
+#include "formats/hdf5/lookup3.hpp"
 #include "penstock/error.hpp"
 
 namespace penstock::formats {
