@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
@@ -21,8 +21,9 @@ from penstock._arrays.selection import is_list, select
 from penstock._error import Error
 from penstock.formats.attributes import Attributes
 from penstock.formats.model import DatasetInfo, Extent
+from penstock.formats.reading.quick import QuickReads
 from penstock.formats.reading.request import Request, request, user_shape
-from penstock.formats.reading.rows import KnownRows, may_read
+from penstock.formats.reading.rows import may_read
 from penstock.formats.reference import split
 from penstock.formats.state import FileState
 
@@ -45,9 +46,7 @@ class Dataset(WordsOfDatasets, Unread):
         self._file = file
         self.name = name
         self._known = known
-        self._looked = 0  # how often a reader of small parts was looked for
         self._reader: _core.SmallReader | None = None
-        self._rows: KnownRows | Literal[False] | None = None  # as _reader
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Dataset, (self._file, self.name)
@@ -205,11 +204,11 @@ class Dataset(WordsOfDatasets, Unread):
         """A small read, or None: all else is left to the other reads."""
         if self._file.writable:
             return self._edited(selection)
-        if not self._looked:
+        if not self._quick.looked:
             first = self._first(selection)
             if first is not None:
                 return first
-        reader = self._reader or self._small_reader()
+        reader = self._reader or self._small_reader(selection)
         if reader is None or self._file.context._open is None:
             return None
         found = reader.read(selection)
@@ -243,9 +242,10 @@ class Dataset(WordsOfDatasets, Unread):
         """A list of rows, or None: all else is left to the other reads."""
         if wanted.selection.picks is None or not may_read(wanted.selection) or self._file.context._open is None:
             return None
-        if self._rows is None:
-            self._rows = self._file.known_rows(wanted.info) or False
-        return self._file.read_rows(self._rows, wanted) if self._rows else None
+        quick = self._quick
+        if quick.rows is None:
+            quick.rows = self._file.known_rows(wanted.info) or False
+        return self._file.read_rows(quick.rows, wanted) if quick.rows else None
 
     def _small_into(self, selection: Any, out: Any) -> bool:
         """A small read into an array of NumPy, or one in memory of the GPU that the file is read to; or False."""
@@ -255,7 +255,7 @@ class Dataset(WordsOfDatasets, Unread):
             editor = self._file.editor(self.name)
             reader = None if editor is None else editor.native
         else:
-            reader = self._reader or self._small_reader()
+            reader = self._reader or self._small_reader(selection)
         if reader is None or self._file.context._open is None:
             return False
         if out.dtype is not self._plain and out.dtype != self._plain:
@@ -265,18 +265,19 @@ class Dataset(WordsOfDatasets, Unread):
             found = reader.read_into(selection, out)
         return found is True
 
-    def _small_reader(self) -> _core.SmallReader | None:
-        """Made at the first read where that takes less than planning it, else at the second: after the first there need
-        not be another."""
-        if self._looked == 2:  # there is none
-            return None
-        self._looked += 1
+    def _small_reader(self, selection: Any) -> _core.SmallReader | None:
+        """Of all of it at the first read where that takes less than planning it, else at the second: after the first,
+        which gets one of the selection, there need not be another."""
         try:
-            info = self.info
-            self._reader = self._file.small_reader(info, first=self._looked == 1)
+            found = self._quick.small(lambda first: self._file.small_reader(self.info, (first, selection)))
         except (Error, KeyError, ValueError):
             return None
-        return self._reader
+        self._reader = self._quick.reader
+        return found
+
+    @cached_property
+    def _quick(self) -> QuickReads:
+        return self._file.quick.of(self._path)
 
     @cached_property
     def _plain(self) -> Any:

@@ -250,7 +250,7 @@ class Container(ABC):
         return None
 
     def lookup(self, name: str) -> ChunkLookup | None:
-        """Finds one encoded chunk, where that takes no table of all of them. None: `table` tells."""
+        """Finds one chunk, where that takes no table of all of them. None: `table` tells."""
         return None
 
     def hindrance(self, name: str) -> str:

@@ -32,6 +32,7 @@ from penstock.formats.reading.editing import Editor, Editors
 from penstock.formats.reading.execution import Execution, Job
 from penstock.formats.reading.mover import Mover
 from penstock.formats.reading.plan import stored_extents
+from penstock.formats.reading.quick import Found, QuickReadsOfFile
 from penstock.formats.reading.record import Record, outcome_of_tally
 from penstock.formats.reading.request import Request, parts_of, read_job, user_shape
 from penstock.formats.reading.source import MetadataSource, Opened
@@ -52,6 +53,7 @@ class FileState:
         self._decode, self._external = check_choice(decode), external
         self._tally, self._order = _core.SmallTally(), ChunkOrder()
         self._was_read = False  # by a small read
+        self.quick = QuickReadsOfFile()
         self._editors = Editors(context._raw, self._tally, self._source)
         # The record must not hold this: in a circle, neither goes before the collector comes.
         self._record = Record(partial(outcome_of_tally, self._tally))
@@ -181,14 +183,13 @@ class FileState:
                 raise incomplete(self.name, job.plan.gaps[0])
             return self._start(job, options, lambda _: take(results), background)
 
-    def small_reader(self, info: DatasetInfo, first: bool) -> _core.SmallReader | None:
-        """Of one dataset; None where all its reads are to be transfers. `first`: where its first one is."""
-        if self.writable:
-            return None
+    def small_reader(self, info: DatasetInfo, asked: tuple[bool, Any]) -> Found:
+        """Of one dataset; None where all its reads are to be transfers. `asked`: whether it is its first read, and the
+        index of that."""
         with self._source.data() as source:
-            if info.filters and (self._decode == "gpu" or self._mover.decoder is not None):
-                return None
-            return small.Readers(self.context._raw, self._tally, lambda: self._mover).reader_of(source, info, first)
+            if self.writable or (info.filters and (self._decode == "gpu" or self._mover.decoder is not None)):
+                return None, True
+            return small.Readers(self.context._raw, self._tally, lambda: self._mover).reader_of(source, info, asked)
 
     def read_first(self, info: DatasetInfo, index: Any) -> Array | None:
         """A small box, of a file of which nothing was read: that is often all that is read of it. None: small_reader()
@@ -239,10 +240,8 @@ class FileState:
 
     def known_rows(self, info: DatasetInfo) -> rows.KnownRows | None:
         """Of one dataset; None where lists of rows are left to transfers."""
-        if self.writable:
-            return None
         with self._source.data() as source:
-            return rows.known_rows(self._mover, source, info, self._tally)
+            return None if self.writable else rows.known_rows(self._mover, source, info, self._tally)
 
     def read_rows(self, known: rows.KnownRows, wanted: Request) -> Any:
         """Rows out of the page cache; None: start_read() has to read them."""

@@ -12,6 +12,7 @@ import pytest
 import penstock
 from penstock import _api
 from penstock._error import Error
+from penstock.formats.reading import quick
 from penstock.formats.state import FileState
 
 h5py = pytest.importorskip("h5py")
@@ -27,6 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         file["contiguous"] = WHOLE
         file["foreign"] = WHOLE.astype(">f4")
         file.create_dataset("chunked", data=WHOLE, chunks=(33, 512))
+        file.create_dataset("tiles", data=WHOLE, chunks=(33, 7))
     np.save(made / "c.npy", WHOLE)
     np.save(made / "f.npy", np.asfortranarray(WHOLE))
     return made
@@ -104,10 +106,80 @@ def test_boxes_into_memory_of_another_kind_are_read_as_before(larger: Path) -> N
         assert not whole.any()
 
 
-def test_boxes_of_many_ranges_are_read_as_before(folder: Path) -> None:
+@pytest.mark.usefixtures("no_transfers")
+@pytest.mark.parametrize(
+    "index", [np.s_[1:, :200], np.s_[::3], np.s_[:, 5], np.s_[10:300, 30:40], np.s_[5], np.s_[::2, ::9]]
+)
+@pytest.mark.parametrize("name", ["contiguous", "foreign", "chunked", "tiles"])
+def test_boxes_of_many_ranges_make_no_transfer(folder: Path, name: str, index: Any) -> None:
+    whole = WHOLE.astype("f4") if name == "foreign" else WHOLE
     with penstock.open(folder / "x.h5", device="host") as file:
-        for index in (np.s_[1:, :511], np.s_[::3], np.s_[::-1]):
+        dataset = file[name]
+        dataset._quick.looked = 1  # the first read of many chunks is left to a plan, which asks for few of them
+        out = np.empty_like(whole[index])
+        assert dataset.read(index, out=out) is out
+        assert np.array_equal(out, whole[index])
+        assert np.array_equal(np.asarray(dataset[index]), whole[index])
+        assert file.evidence()["formats"]["requested_bytes"] == 2 * out.nbytes
+        assert file.evidence()["path"] == "buffered"
+
+
+@pytest.mark.usefixtures("no_transfers")
+@pytest.mark.parametrize(
+    "index", [np.s_[5, :300], np.s_[690:, 500:], np.s_[-1, -1], np.s_[30:40, 3:9], np.s_[0:70:7, 11]]
+)
+@pytest.mark.parametrize("into", [False, True])
+def test_the_first_box_of_a_dataset_of_many_chunks_looks_for_its_own(folder: Path, index: Any, into: bool) -> None:
+    with penstock.open(folder / "x.h5", device="host") as file:
+        out = np.empty_like(np.asarray(WHOLE[index])) if into else None
+        assert np.array_equal(np.asarray(file["tiles"].read(index, out=out)), WHOLE[index])
+        assert file["tiles"]._quick.reader is None
+        assert file.evidence()["path"] == "buffered"
+
+
+def test_the_first_box_of_chunks_that_are_missing_or_filtered_or_many_is_planned(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as made:
+        holes = made.create_dataset("holes", WHOLE.shape, "f8", chunks=(33, 7), fillvalue=3)
+        holes[:40] = WHOLE[:40]
+        made.create_dataset("gzip", data=WHOLE, chunks=(33, 7), compression="gzip")
+    expected = np.full_like(WHOLE, 3)
+    expected[:40] = WHOLE[:40]
+    for name, whole in (("holes", expected), ("gzip", WHOLE)):
+        for index in (np.s_[30:70, 5:30], np.s_[:, :], np.s_[[3, 1]], np.s_[2, [3, 1]], np.s_[3:3]):
+            with penstock.open(tmp_path / "x.h5", device="host") as file:
+                assert np.array_equal(np.asarray(file[name][index]), whole[index]), (name, index)
+    with penstock.open(tmp_path / "x.h5", device="host") as file, pytest.raises(IndexError):
+        file["holes"][700]
+
+
+def test_boxes_backwards_and_of_very_many_ranges_are_left_to_plans(folder: Path) -> None:
+    with penstock.open(folder / "x.h5", device="host") as file:
+        for index in (np.s_[::-1], np.s_[:, ::2]):
             assert np.array_equal(np.asarray(file["contiguous"][index]), WHOLE[index])
+
+
+def test_a_loop_that_names_the_dataset_each_time_looks_for_its_chunks_once(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    looks_for = FileState.small_reader
+    monkeypatch.setattr(FileState, "small_reader", lambda *given, **how: asked.append(1) or looks_for(*given, **how))
+    with penstock.open(folder / "x.h5", device="host") as file:
+        for row in range(20):
+            assert np.array_equal(np.asarray(file["tiles"][row]), WHOLE[row])
+            assert np.array_equal(np.asarray(file["/tiles"][row]), WHOLE[row])
+    assert len(asked) == 2  # the first may be the last: it looks for few chunks
+
+
+def test_a_file_keeps_the_readers_of_the_datasets_that_were_read_last() -> None:
+    kept = quick.QuickReadsOfFile()
+    first = kept.of("first")
+    for number in range(quick.MOST_DATASETS - 1):
+        kept.of(str(number))
+        assert kept.of("first") is first
+    kept.of("one too many")
+    assert kept.of("first") is first
+    assert kept.of("0").looked == 0 and len(kept._kept) == quick.MOST_DATASETS
 
 
 @pytest.mark.usefixtures("no_transfers")

@@ -90,9 +90,9 @@ def test_a_chunk_that_is_shorter_than_its_elements_is_no_small_read(tmp_path: Pa
 
     mover = Mover(shared_context("host"), lambda *_: b"")
     readers = Readers(mover.raw, _core.SmallTally(), lambda: mover)
-    assert readers.reader_of(Watched("x", {"x": (info, table)}), info) is None
+    assert readers.reader_of(Watched("x", {"x": (info, table)}), info) == (None, True)
     whole = replace(table, bytes=np.array([160, 160]))
-    assert readers.reader_of(Watched("x", {"x": (info, whole)}), info) is not None
+    assert readers.reader_of(Watched("x", {"x": (info, whole)}), info)[0] is not None
 
 
 @pytest.mark.parametrize("kind", [int, np.int64, np.uint8, np.array])

@@ -55,7 +55,8 @@ std::pair<std::int64_t, std::size_t> inner_run(const ChunkPart& part) noexcept {
     return {elements, outer};
 }
 
-bool add_runs(const ChunkPart& part, std::uint64_t offset, std::uint64_t item_bytes, Runs& found) noexcept {
+template <typename Found>
+bool add_runs(const ChunkPart& part, std::uint64_t offset, std::uint64_t item_bytes, Found& found) {
     const auto [elements, outer] = inner_run(part);
     Numbers at{};
     do {
@@ -70,18 +71,27 @@ bool add_runs(const ChunkPart& part, std::uint64_t offset, std::uint64_t item_by
     return true;
 }
 
+// Whether the run continues the last one, which then holds it too.
+bool joins(FileRun& last, const FileRun& run) noexcept {
+    const bool in_file = last.file_offset + last.bytes == run.file_offset;
+    if (!in_file || last.memory_offset + last.bytes != run.memory_offset) return false;
+    last.bytes += run.bytes;
+    return true;
+}
+
 }  // namespace
 
 bool Runs::add(const FileRun& run) noexcept {
-    if (count_ != 0) {
-        FileRun& last = runs_[count_ - 1];
-        if (last.file_offset + last.bytes == run.file_offset && last.memory_offset + last.bytes == run.memory_offset) {
-            last.bytes += run.bytes;
-            return true;
-        }
-    }
+    if (count_ != 0 && joins(runs_[count_ - 1], run)) return true;
     if (count_ == kMostRuns) return false;
     runs_[count_++] = run;
+    return true;
+}
+
+bool RunList::add(const FileRun& run) {
+    if (!runs_.empty() && joins(runs_.back(), run)) return true;
+    if (runs_.size() == kMostListedRuns) return false;
+    runs_.push_back(run);
     return true;
 }
 
@@ -136,7 +146,8 @@ bool Layout::row_begin(std::int64_t row, std::uint64_t& begin) const noexcept {
     return true;
 }
 
-bool Layout::add_chunk(const ElementBox& box, std::span<const std::int64_t> at, Runs& found) const noexcept {
+template <typename Found>
+bool Layout::add_chunk(const ElementBox& box, std::span<const std::int64_t> at, Found& found) const {
     ChunkPart part;
     part.dimensions = dimensions();
     std::int64_t cell = 0, chunk_stride = 1, box_stride = 1;
@@ -160,7 +171,8 @@ bool Layout::add_chunk(const ElementBox& box, std::span<const std::int64_t> at, 
     return find(cell, offset) && add_runs(part, offset, stored_.item_bytes, found);
 }
 
-bool Layout::runs(const ElementBox& box, Runs& found) const noexcept {
+template <typename Found>
+bool Layout::add_box(const ElementBox& box, Found& found) const {
     Numbers first{}, counts{}, at{}, cell{};
     std::int64_t spanned = 1;
     for (std::size_t axis = 0; axis < dimensions(); ++axis) {
@@ -177,5 +189,8 @@ bool Layout::runs(const ElementBox& box, Runs& found) const noexcept {
     } while (next(at, counts, dimensions()));
     return true;
 }
+
+bool Layout::runs(const ElementBox& box, Runs& found) const noexcept { return add_box(box, found); }
+bool Layout::runs(const ElementBox& box, RunList& found) const { return add_box(box, found); }
 
 }  // namespace penstock::data

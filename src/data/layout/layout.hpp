@@ -1,8 +1,8 @@
 // Layout: where the elements of a dataset lie in its file, for datasets whose bytes are stored as they are read.
 //
 // A format describes a dataset once: its shape, the shape of its chunks, and where each chunk begins. runs() then turns
-// a box of elements into ranges of the file, without a table and without memory from the heap: for a few KiB that is
-// the difference between a read and its bookkeeping. A contiguous dataset is one chunk.
+// a box of elements into ranges of the file, without a table and, for a few runs, without memory from the heap: for a
+// few KiB that is the difference between a read and its bookkeeping. A contiguous dataset is one chunk.
 //
 // What must stay true: runs() gives exactly the bytes of the box, in C order of the box, or says that it does not.
 #pragma once
@@ -15,7 +15,8 @@
 namespace penstock::data {
 
 inline constexpr std::size_t kMostDimensions = 16;
-inline constexpr std::size_t kMostRuns = 64;  // of one box; more are worth a table
+inline constexpr std::size_t kMostRuns = 64;           // of one box without memory from the heap
+inline constexpr std::size_t kMostListedRuns = 32768;  // of one box with it; more are worth a plan
 
 // `count` elements in each dimension, from `start` on, `step` apart (at least 1).
 struct ElementBox {
@@ -32,6 +33,7 @@ struct FileRun {
     std::uint64_t bytes = 0;
 };
 
+// What a box has. Runs that continue each other are one.
 class Runs {
   public:
     std::span<const FileRun> all() const noexcept { return {runs_.data(), count_}; }
@@ -42,6 +44,17 @@ class Runs {
   private:
     std::array<FileRun, kMostRuns> runs_{};
     std::size_t count_ = 0;
+};
+
+// As Runs, of a box of many.
+class RunList {
+  public:
+    std::span<const FileRun> all() const noexcept { return runs_; }
+    // False: it would be the first beyond kMostListedRuns. Throws std::bad_alloc.
+    bool add(const FileRun& run);
+
+  private:
+    std::vector<FileRun> runs_;
 };
 
 // What a format says of one dataset.
@@ -70,10 +83,15 @@ class Layout {
     // False: a chunk of the box is not stored, or the box has more than kMostRuns runs, or spans too many chunks.
     // Requires: the box lies in the dataset and is not empty.
     bool runs(const ElementBox& box, Runs& found) const noexcept;
+    // The same, up to kMostListedRuns. Throws std::bad_alloc.
+    bool runs(const ElementBox& box, RunList& found) const;
 
   private:
     bool find(std::int64_t cell, std::uint64_t& offset) const noexcept;
-    bool add_chunk(const ElementBox& box, std::span<const std::int64_t> at, Runs& found) const noexcept;
+    template <typename Found>
+    bool add_chunk(const ElementBox& box, std::span<const std::int64_t> at, Found& found) const;
+    template <typename Found>
+    bool add_box(const ElementBox& box, Found& found) const;
 
     Stored stored_;
     std::vector<std::int64_t> grid_;  // chunks in each dimension

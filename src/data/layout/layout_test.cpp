@@ -96,6 +96,17 @@ std::size_t least_runs(const std::map<std::uint64_t, std::uint64_t>& places) {
     return count;
 }
 
+// As bytes_by_element(), of runs. No two of them share a byte of memory.
+std::map<std::uint64_t, std::uint64_t> bytes_of(std::span<const FileRun> runs) {
+    std::map<std::uint64_t, std::uint64_t> places;
+    for (const FileRun& run : runs) {
+        for (std::uint64_t byte = 0; byte < run.bytes; ++byte) {
+            EXPECT_TRUE(places.emplace(run.memory_offset + byte, run.file_offset + byte).second);
+        }
+    }
+    return places;
+}
+
 TEST(Layout, runs_are_the_bytes_of_the_box) {
     Maker maker(28);
     int taken = 0, absent = 0, many = 0;
@@ -109,19 +120,41 @@ TEST(Layout, runs_are_the_bytes_of_the_box) {
             ++(expected.empty() ? absent : many);
             continue;
         }
-        std::map<std::uint64_t, std::uint64_t> found;
-        for (const FileRun& run : runs.all()) {
-            for (std::uint64_t byte = 0; byte < run.bytes; ++byte) {
-                ASSERT_TRUE(found.emplace(run.memory_offset + byte, run.file_offset + byte).second) << turn;
-            }
-        }
-        ASSERT_EQ(found, expected) << turn;
+        ASSERT_EQ(bytes_of(runs.all()), expected) << turn;
         ASSERT_EQ(runs.all().size(), least_runs(expected)) << turn;
         ++taken;
     }
     EXPECT_GT(taken, 1000);
     EXPECT_GT(absent, 100);
     EXPECT_GT(many, 100);
+}
+
+TEST(Layout, listed_runs_are_the_bytes_of_boxes_of_many) {
+    Maker maker(29);
+    int many = 0;
+    for (int turn = 0; turn < 1000; ++turn) {
+        const Case given = maker.make();
+        const auto expected = bytes_by_element(given);
+        RunList runs;
+        ASSERT_EQ(Layout(given.stored).runs(given.box, runs), !expected.empty()) << turn;
+        if (expected.empty()) continue;
+        ASSERT_EQ(bytes_of(runs.all()), expected) << turn;
+        ASSERT_EQ(runs.all().size(), least_runs(expected)) << turn;
+        many += runs.all().size() > kMostRuns;
+    }
+    EXPECT_GT(many, 100);
+}
+
+TEST(Layout, more_runs_than_a_list_has_are_left_to_a_plan) {
+    const auto most = static_cast<std::int64_t>(kMostListedRuns);
+    const Layout layout({.shape = {most + 1, 2}, .chunk_shape = {most + 1, 2}, .cells = {0}, .offsets = {0}});
+    ElementBox column;
+    column.count = {most, 1};
+    RunList runs, more;
+    EXPECT_TRUE(layout.runs(column, runs));
+    EXPECT_EQ(runs.all().size(), kMostListedRuns);
+    column.count[0] = most + 1;
+    EXPECT_FALSE(layout.runs(column, more));
 }
 
 TEST(Layout, of_one_element_without_dimensions) {

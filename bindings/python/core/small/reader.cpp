@@ -1,7 +1,8 @@
 // Small reads in Python: SmallReader, which reads boxes and rows of one dataset. It tries, in this order:
 //
 // 1. A box of at most 64 KiB, out of a few ranges of the file or out of decoded chunks: find(), take().
-// 2. A larger box, where the host reaches the memory: up to 4 MiB, or 1 GiB that the page cache has: find_box().
+// 2. A larger box, or one in many parts, where the host reaches the memory: up to 4 MiB, or 1 GiB that the page cache
+//    has: find_box().
 // 3. Rows that the index lists: read_more().
 //
 // It answers None where a transfer must be made, and then nothing has happened that counts. The caller starts that
@@ -114,9 +115,10 @@ class SmallReader {
         if (source_.backwards) return nb::none();
         try {
             const bool is_small = find(index, asked, runs);
-            if (!is_small && (!emulated_ || !find_box(index, asked, runs))) return nb::none();
+            data::RunList many;
+            if (!is_small && (!emulated_ || !find_box(index, asked, many))) return nb::none();
             need_own_process(context_);
-            if (emulated_) return is_small ? read_into_host(asked, runs, out) : read_box_into(asked, runs, out);
+            if (emulated_) return is_small ? read_into_host(asked, runs, out) : read_box_into(asked, many, out);
             const nb::object description = nb::getattr(out, "__cuda_array_interface__", nb::none());
             if (!has_device_shape(description, layout_, asked)) return nb::none();
             const BorrowedMemory borrowed(context_, out, {BorrowedMemory::Use::write_into, false, description});
@@ -175,7 +177,7 @@ class SmallReader {
         return told(take(asked, runs.all(), [&] { return ReadPlace{host.view()}; }));
     }
 
-    nb::object read_box_into(const Asked& asked, const data::Runs& runs, nb::handle out) {
+    nb::object read_box_into(const Asked& asked, const data::RunList& runs, nb::handle out) {
         const HostOut host(out);
         if (!host.fits(layout_, asked)) return nb::none();
         const nb::object held = held_file();
@@ -250,7 +252,7 @@ class SmallReader {
     nb::object read_more(nb::handle index) {
         if (!tally_->open || source_.chunks.chunk_bytes != 0) return nb::none();
         Asked box;
-        data::Runs runs;
+        data::RunList runs;
         if (emulated_ && find_box(index, box, runs)) {
             return take_many(box, bytes_of(box), [&](const File& file, const data::RunsInto& into) {
                 return data::read_box(file, runs.all(), into);
@@ -322,12 +324,18 @@ class SmallReader {
         return layout_.runs(asked.box, runs) && runs.all().size() <= kMostWrites;
     }
 
-    // Where the bytes of a larger box are. False: it is larger still, decoded, or not simply there.
-    bool find_box(nb::handle index, Asked& asked, data::Runs& runs) const {
+    // Where the bytes of a larger box are, or of one in many parts. False: it is larger still, decoded, or not simply
+    // there.
+    bool find_box(nb::handle index, Asked& asked, data::RunList& runs) const {
         asked = {};
         if (!tally_->open || source_.chunks.chunk_bytes != 0) return false;
         if (!ask(index, layout_, source_.backwards, asked)) return false;
-        return asked.elements <= data::kMostCached / layout_.item_bytes() && layout_.runs(asked.box, runs);
+        if (asked.elements > data::kMostCached / layout_.item_bytes()) return false;
+        try {
+            return layout_.runs(asked.box, runs);
+        } catch (const std::bad_alloc&) {
+            return false;
+        }
     }
 
     // `find_place` is called without the GIL.

@@ -316,7 +316,7 @@ class Metadata(Container):
             except (OSError, RuntimeError, ValueError, KeyError):
                 return None
             beyond = any(at + size > extent for at, size, extent in zip(origin, chunk, shape, strict=True))
-            doubtful = beyond and found.size == info.chunk_bytes
+            doubtful = beyond and bool(info.filters) and found.size == info.chunk_bytes
             if found.byte_offset is None or found.filter_mask or doubtful or found.byte_offset + found.size > end:
                 return None
             return found.byte_offset, found.size, 0

@@ -6,15 +6,21 @@ changed, every question is answered by an Error.
 
 from __future__ import annotations
 
+import itertools
+import math
 import os
 
+import numpy as np
 from h5py import h5f
 
 from penstock.formats.faults import unsupported
 from penstock.formats.hdf5 import virtual as hdf5_virtual
 from penstock.formats.hdf5.metadata import Metadata
 from penstock.formats.hdf5.open import check_unchanged, close_file, open_file, stamp_of
-from penstock.formats.model import Watch
+from penstock.formats.hdf5.stored import Stored
+from penstock.formats.model import Box, ChunkTable, Watch
+
+_MOST_LOOKED_UP = 64  # chunks of a dataset's first read, and a fourth of all
 
 
 class Hdf5(Metadata):
@@ -30,6 +36,7 @@ class Hdf5(Metadata):
         self.depth = depth
         self._stamps = {self.name: stamp_of(self.name)}  # of all files that answers depend on
         self._file: h5f.FileID | None = open_file(self.name)
+        self._looked_up: set[str] = set()  # datasets of which a few chunks were found
 
     def close(self) -> None:
         self._stored.clear()
@@ -56,6 +63,38 @@ class Hdf5(Metadata):
         elif file != self.name:  # that one was looked at when the question came in
             check_unchanged(file, self._stamps[file])
         return self._stamps[file].bytes
+
+    def _chunk_table(self, stored: Stored, box: Box) -> ChunkTable:
+        few = self._few_chunks(stored, box)
+        return super()._chunk_table(stored, box) if few is None else few
+
+    def _few_chunks(self, stored: Stored, box: Box) -> ChunkTable | None:
+        """Those of a dataset's first box, where they are few of many and all there: HDF5 finds them one by one. The
+        second box takes the index of all."""
+        info, name = stored.info, stored.info.name
+        if name in self._indexes or name in self._looked_up or info.conversion or stored.item_dims:
+            return None
+        lookup = self.lookup(name) if stored.home == self.name else None
+        if lookup is None:
+            return None
+        grid = [-(-extent // chunk) for extent, chunk in zip(info.shape, info.chunk_shape, strict=True)]
+        spans = [
+            range(low // chunk, -(-high // chunk))
+            for low, high, chunk in zip(box.start, box.stop, info.chunk_shape, strict=True)
+        ]
+        if math.prod(map(len, spans)) > min(_MOST_LOOKED_UP, math.prod(grid) // 4):
+            return None
+        self._looked_up.add(name)
+        cells = list(itertools.product(*spans))
+        found = [lookup(cell) for cell in cells]
+        if any(one is None or not (info.filters or one[1] == info.chunk_bytes) for one in found):
+            return None
+        columns = np.array(found, np.int64).reshape(len(cells), 3)
+        origin = np.array(cells, np.int64) * np.array(info.chunk_shape, np.int64)
+        encoded = np.full(len(cells), bool(info.filters))
+        index = np.zeros(len(cells), np.int32)
+        offset, size = columns[:, 0].copy(), columns[:, 1].copy()
+        return ChunkTable((stored.home,), index, origin, offset, size, encoded, skipped=columns[:, 2].copy())
 
     def watch(self, name: str) -> Watch | None:
         stored = self._described(name)

@@ -12,6 +12,7 @@ way, but for the staging that no byte needed.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -21,6 +22,7 @@ import numpy as np
 from penstock import _core
 from penstock._arrays.array import Array, c_strides
 from penstock._arrays.dtype import DType
+from penstock._arrays.selection import is_list, select
 from penstock._files.open_files import Lease
 from penstock.formats.model import Box, ChunkLookup, ChunkTable, Container, DatasetInfo, Extent, FilePart, Watch
 from penstock.formats.reading.cores import decoder_name
@@ -32,6 +34,7 @@ _MOST_DIMENSIONS = 16  # of the native reader
 _FEW_CHUNKS = 256  # of a dataset, which its first read may look for: that takes less than planning
 _MOST_WHOLE = 1 << 30  # bytes of whole datasets that are read so: beyond 4 MiB where the page cache has them
 LOOKED_UP = 4096  # chunks of a dataset that are found one by one
+_MOST_LOOKED_UP = 64  # for its first read, and a fourth of them
 
 
 class Readers(NamedTuple):
@@ -41,17 +44,25 @@ class Readers(NamedTuple):
     tally: _core.SmallTally
     mover: Callable[[], Mover]
 
-    def reader_of(self, container: Container, info: DatasetInfo, first: bool = False) -> _core.SmallReader | None:
+    def reader_of(
+        self, container: Container, info: DatasetInfo, asked: tuple[bool, Any] = (False, ...)
+    ) -> tuple[_core.SmallReader | None, bool]:
         """None where bytes are neither stored as they are read nor decoded by the cores, or only `table` can tell where
-        they are; and for a `first` read, which may be the last, where finding all chunks takes longer than a plan."""
+        they are. `asked`: whether it is the first read, which may be the last, and its index: that gets a reader of the
+        chunks that it needs, if they are few of many, and none where finding all takes longer than a plan. And whether
+        it is a reader of all chunks, or there is none."""
         if not may_be_native(info):
-            return None
+            return None, True
         watch = container.watch(info.name)
         if watch is None:
-            return None
-        found = _found(self.mover, container, info, (watch, first))
-        if found is None:
-            return None
+            return None, True
+        few = _few_chunks(container, info, asked[1]) if asked[0] else None
+        if few is not None:
+            return self._made(info, (few, None), watch), False
+        found = _found(self.mover, container, info, (watch, asked[0]))
+        return None if found is None else self._made(info, found, watch), True
+
+    def _made(self, info: DatasetInfo, found: tuple[np.ndarray | int, _How | None], watch: Watch) -> _core.SmallReader:
         chunks, how = found
         stored = described(info, chunks)
         stored["array_class"], stored["dtype"], stored["backwards"] = Array, info.dtype.native, info.order != "C"
@@ -111,6 +122,35 @@ def _found(mover: Callable[[], Mover], container: Container, info: DatasetInfo, 
         return _coded_chunks(mover(), info, table, watch)
     chunks = plain_chunks(info, table, watch)
     return None if chunks is None else (chunks, None)
+
+
+def _few_chunks(container: Container, info: DatasetInfo, index: Any) -> np.ndarray | None:
+    """As plain_chunks, of the chunks that a box meets; None where they are many, or one is not simply there."""
+    is_divided = info.chunk_shape != info.shape and not info.filters and info.order == "C"
+    lookup = container.lookup(info.name) if is_divided else None
+    if lookup is None or is_list(index):
+        return None
+    try:
+        selection = select(info.shape, index)
+    except (IndexError, TypeError, ValueError):
+        return None  # told by the read
+    if selection.picks is not None or not selection.size:
+        return None
+    box, chunk = selection.box, info.chunk_shape
+    spans = [range(low // size, (high - 1) // size + 1) for low, high, size in zip(*box, chunk, strict=True)]
+    grid = [-(-extent // size) for extent, size in zip(info.shape, chunk, strict=True)]
+    if math.prod(map(len, spans)) > min(_MOST_LOOKED_UP, math.prod(grid) // 4):
+        return None
+    rows = []
+    for cell in itertools.product(*spans):
+        found = lookup(cell)
+        if found is None or found[1] != info.chunk_bytes:
+            return None
+        number = 0
+        for at, extent in zip(cell, grid, strict=True):
+            number = number * extent + at
+        rows.append((number, found[0]))
+    return np.array(rows, np.int64)
 
 
 def plain_chunks(info: DatasetInfo, table: ChunkTable, watch: Watch) -> np.ndarray | None:
