@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +151,16 @@ def test_the_first_box_of_chunks_that_are_missing_or_filtered_or_many_is_planned
                 assert np.array_equal(np.asarray(file[name][index]), whole[index]), (name, index)
     with penstock.open(tmp_path / "x.h5", device="host") as file, pytest.raises(IndexError):
         file["holes"][700]
+
+
+def test_threads_ask_for_readers_of_many_datasets_at_once() -> None:
+    kept = quick.QuickReadsOfFile()
+    numbers = range(8 * quick.MOST_DATASETS)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda number: kept.of(str(number % 700)), numbers))
+    assert len(found) == len(numbers) and all(isinstance(one, quick.QuickReads) for one in found)
+    kept.of("last")
+    assert len(kept._kept) == quick.MOST_DATASETS
 
 
 def test_boxes_backwards_and_of_very_many_ranges_are_left_to_plans(folder: Path) -> None:

@@ -49,6 +49,7 @@ class QuickReadsOfFile:
         """Those of the dataset at `path`. Threads may ask at once: then one of theirs is kept."""
         found = self._kept.pop(path, None) or QuickReads()
         self._kept[path] = found  # the last of the dictionary now
-        while len(self._kept) > MOST_DATASETS:
-            self._kept.pop(next(iter(self._kept)), None)
+        if len(self._kept) > MOST_DATASETS:
+            for oldest in list(self._kept)[:-MOST_DATASETS]:  # a list: another thread may change the dictionary
+                self._kept.pop(oldest, None)
         return found
