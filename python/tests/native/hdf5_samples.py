@@ -21,6 +21,7 @@ PARTS = [
     "src/formats/create/check_schema.cpp",
     "src/formats/create/schema.cpp",
     "src/formats/faults.cpp",
+    "src/formats/hdf5/lookup3.cpp",
     "src/formats/stored_dataset.cpp",
     "src/data/selection/selection.cpp",
     "src/base/error.cpp",
