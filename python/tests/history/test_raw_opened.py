@@ -47,7 +47,7 @@ def changed(run: Path, **members: Any) -> Path:
 def test_it_is_a_file_of_datasets_that_grow_with_time(run: Path) -> None:
     with penstock.open(run, device="host") as file:
         assert (file.format, list(file)) == ("raw-history", ["time", "x", "T", "count"])
-        assert dict(file.attrs) == {"title": "it"}
+        assert dict(file.attrs) == {"title": "it", "Conventions": "CF-1.8"}
         assert (file["T"].shape, file["T"].dtype.name, file["T"].dims) == ((9, 4, 6), "float32", ("time", "y", "x"))
         assert file["T"].attrs["units"] == "K" and np.isnan(file["T"].attrs["_FillValue"])
         assert (file["x"].shape, file["count"].dtype.name) == ((6,), "int16")
