@@ -36,6 +36,10 @@ class Box(NamedTuple):
     start: Shape
     stop: Shape
 
+    def chunks(self, shape: Shape) -> list[range]:
+        """Of chunks of this shape, those that the box meets: for each dimension their numbers in the grid."""
+        return [range(low // size, -(-high // size)) for low, high, size in zip(*self, shape, strict=True)]
+
 
 @dataclass(frozen=True, eq=False)
 class Picks:

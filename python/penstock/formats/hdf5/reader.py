@@ -20,7 +20,7 @@ from penstock.formats.hdf5.open import check_unchanged, close_file, open_file, s
 from penstock.formats.hdf5.stored import Stored
 from penstock.formats.model import Box, ChunkTable, Watch
 
-_MOST_LOOKED_UP = 64  # chunks of a dataset's first read, and a fourth of all
+_MOST_LOOKED_UP = 64  # chunks of a dataset's first box, and a fourth of all
 
 
 class Hdf5(Metadata):
@@ -74,18 +74,15 @@ class Hdf5(Metadata):
         info, name = stored.info, stored.info.name
         if name in self._indexes or name in self._looked_up or info.conversion or stored.item_dims:
             return None
+        numbers = box.chunks(info.chunk_shape)
+        grid = (-(-extent // size) for extent, size in zip(info.shape, info.chunk_shape, strict=True))
+        if math.prod(map(len, numbers)) > min(_MOST_LOOKED_UP, math.prod(grid) // 4):
+            return None
         lookup = self.lookup(name) if stored.home == self.name else None
         if lookup is None:
             return None
-        grid = [-(-extent // chunk) for extent, chunk in zip(info.shape, info.chunk_shape, strict=True)]
-        spans = [
-            range(low // chunk, -(-high // chunk))
-            for low, high, chunk in zip(box.start, box.stop, info.chunk_shape, strict=True)
-        ]
-        if math.prod(map(len, spans)) > min(_MOST_LOOKED_UP, math.prod(grid) // 4):
-            return None
         self._looked_up.add(name)
-        cells = list(itertools.product(*spans))
+        cells = list(itertools.product(*numbers))
         found = [lookup(cell) for cell in cells]
         if any(one is None or not (info.filters or one[1] == info.chunk_bytes) for one in found):
             return None
