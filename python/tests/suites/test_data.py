@@ -100,7 +100,7 @@ def test_an_epoch_is_of_all_samples_beside_a_data_loader(tmp_path: Path) -> None
     """Compared with those of h5py in the workers of a DataLoader; where PyTorch is."""
     pytest.importorskip("torch")
     with Context("host") as context, Workspace(context, tmp_path, 256 << 10, files=1) as place:
-        run = lone_run(context, place, "data", calls=1)
+        run = lone_run(context, place, "data", calls=1, large_mib=8)  # two batches
         training.make(run)
         for pair in training.pairs(run):
             assert measure.measure(run, pair, 0)["peer"] == "h5py and DataLoader"
