@@ -66,7 +66,8 @@ def opened_for(path: Path, name: str, box: Any) -> tuple[Callable[[], Any], Call
 
     def theirs() -> Any:
         with h5py.File(path) as file:
-            return file[name][box]
+            array: Any = file[name]
+            return array[box]
 
     return ours, theirs
 
@@ -79,7 +80,8 @@ def main() -> None:
         for name in LAYOUTS:
             for title, box in BOXES.items():
                 few = 3 if title in ("all", "each fourth row") else rounds
-                at_hand = medians(few, lambda: file[name][box], lambda: other[name][box])  # noqa: B023
+                theirs: Any = other[name]
+                at_hand = medians(few, lambda: file[name][box], lambda: theirs[box])  # noqa: B023
                 alone = medians(few, *opened_for(path, name, box))
                 parts = [f"{ours:9.0f} {theirs:9.0f} {theirs / ours:6.2f}" for ours, theirs in (at_hand, alone)]
                 print(f"{name:20} {title:16} " + "   ".join(parts), flush=True)

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-Factors = Sequence[float]
+import numpy as np
+
+Numbers = Sequence[float] | np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -33,19 +35,19 @@ class ScaleGrid:
             and of faces, of the domain with its halo. What is not there does not damp.
     """
 
-    x_faces: Sequence[float]
-    y_faces: Sequence[float]
-    z_faces: Sequence[float]
+    x_faces: Numbers
+    y_faces: Numbers
+    z_faces: Numbers
     halo: tuple[int, int, int] = (0, 0, 0)
     processes: tuple[int, int] = (1, 1)
     process: int = 0
     periodic: tuple[bool, bool] = (False, False)
     boundary: bool = False
-    ocean_faces: Sequence[float] = ()
-    land_faces: Sequence[float] = ()
-    urban_faces: Sequence[float] = ()
-    pressures_hpa: Sequence[float] = ()
-    factors: dict[str, Factors] | None = None
+    ocean_faces: Numbers = ()
+    land_faces: Numbers = ()
+    urban_faces: Numbers = ()
+    pressures_hpa: Numbers = ()
+    factors: dict[str, Numbers] | None = None
 
     def file_name(self, base: str, start: datetime.datetime | None = None) -> str:
         """As SCALE-RM names the file of a process: base.pe000003.nc; with the date of its first step
@@ -102,5 +104,5 @@ class ScaleGrid:
         return cells // count + (is_face and place == 0)
 
 
-def _numbers(values: Sequence[float]) -> list[float]:
+def _numbers(values: Numbers) -> list[float]:
     return [float(one) for one in values]

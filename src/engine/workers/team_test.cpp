@@ -10,6 +10,7 @@
 
 #include "engine/memory_rig.hpp"
 #include "engine/workers/team.hpp"
+#include "support/sanitized.hpp"
 
 namespace penstock::engine {
 namespace {
@@ -351,6 +352,7 @@ TEST_F(EngineOverMemory, parked_workers_take_over_when_the_busy_ones_are_stuck) 
 TEST_F(EngineOverMemory, as_many_workers_stay_busy_as_the_link_needs) {
     constexpr std::uint64_t kSlot = 64 * kKiB, kBytes = 96 * kSlot;
     store_->put(1, random_bytes(kBytes, 10));
+    int busy_on_slow_link = 0;
     for (const bool slow_link : {true, false}) {
         HostDeviceOptions host;
         if (slow_link) host.bandwidth_bytes_per_s = kSlot / 8e-3;  // 16 parts of a millisecond: two workers would do
@@ -364,7 +366,10 @@ TEST_F(EngineOverMemory, as_many_workers_stay_busy_as_the_link_needs) {
         EXPECT_EQ(read->result().bytes, kBytes);
         EXPECT_GE(at_once.early.load(), 9);
         if (slow_link) {
-            EXPECT_LE(at_once.usual(), 7);
+            busy_on_slow_link = at_once.usual();
+            EXPECT_LE(busy_on_slow_link, 7);
+        } else if (test::kSanitized) {  // its copies take so long that a few workers are never seen together
+            EXPECT_GT(at_once.usual(), busy_on_slow_link);
         } else {
             EXPECT_GE(at_once.usual(), 9);
         }
