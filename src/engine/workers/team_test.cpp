@@ -368,7 +368,7 @@ TEST_F(EngineOverMemory, as_many_workers_stay_busy_as_the_link_needs) {
         if (slow_link) {
             busy_on_slow_link = at_once.usual();
             EXPECT_LE(busy_on_slow_link, 7);
-        } else if (test::kSanitized) {  // its copies take so long that a few workers are never seen together
+        } else if (penstock::test::kSanitized) {  // its copies take so long that a few workers are never seen together
             EXPECT_GT(at_once.usual(), busy_on_slow_link);
         } else {
             EXPECT_GE(at_once.usual(), 9);
