@@ -50,7 +50,9 @@ suppress_warnings = ["toc.not_included", "ref.python"]
 SIDEBAR = {
     "Guide": (
         *("docs/guide/install-and-link", "docs/python", "docs/guide/datasets", "docs/formats", "docs/guide/from-h5py"),
-        *("docs/simulation", "docs/unmodified", "docs/formats/hdf5-driver", "docs/guide/training", "docs/gpu"),
+        "docs/simulation",
+        *(f"docs/simulation/{one}" for one in ("stores", "ranks", "scale", "restarts", "snapshots")),
+        *("docs/unmodified", "docs/formats/hdf5-driver", "docs/guide/training", "docs/gpu"),
         *("docs/cli", "docs/profile", "docs/guide/paths", "docs/guide/troubleshooting", "docs/guide/languages"),
         *("docs/untrusted-files", "docs/applications/hmatrix"),
     ),

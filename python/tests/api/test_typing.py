@@ -20,6 +20,7 @@ from penstock._told import Evidence, FormatCounts, PathShare, Residency
 
 PAGES = (
     *("README.md", "docs/python.md", "docs/gpu.md", "docs/simulation.md"),
+    *(f"docs/simulation/{name}.md" for name in ("stores", "ranks", "scale", "restarts", "snapshots")),
     *(f"docs/guide/{name}.md" for name in ("datasets", "from-h5py", "install-and-link", "training")),
 )
 LEFT_OUT = "docs_guide_from_h_py_md_0.py"  # its f is h5py's file and then ours, which share no type

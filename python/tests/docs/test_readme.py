@@ -35,6 +35,7 @@ PAGES = (
     "docs/gpu.md",
     "docs/python.md",
     "docs/simulation.md",
+    *(f"docs/simulation/{one}.md" for one in ("stores", "ranks", "scale", "restarts", "snapshots")),
     "docs/unmodified.md",
     "docs/applications/hmatrix.md",
     "docs/formats/hmat.md",
@@ -45,11 +46,13 @@ PAGES = (
 PROGRAMS = {  # that a page's code runs
     "install-and-link": ("gcc", "gfortran", "pkg-config", "cmake"),
     "simulation": ("gcc", "gfortran"),
+    "snapshots": ("gcc", "gfortran"),
     "unmodified": ("gfortran",),
 }
 SOURCES = {  # examples that a page says to have
     "install-and-link": ("snapshot.c", "snapshot.f90"),
-    "simulation": ("history/history.c", "history/history.f90", "particles/particles.f90"),
+    "simulation": ("history/history.c", "history/history.f90"),
+    "snapshots": ("particles/particles.f90",),
 }
 # How a block of Python begins that needs a package which may be absent, and perhaps another driver of HDF5.
 NEEDS = re.compile(r"# needs ([a-z0-9]+)(, and the variables of penstock vfd-path)?\n")
