@@ -107,6 +107,7 @@ struct SmallReads {
     double seconds = 0;
     std::vector<SmallRead> samples;
 };
+using SmallWrites = SmallReads;  // the same of writes
 
 struct TransferOptions {
     PathKind path = PathKind::automatic;  // automatic: the context's, else the policy's
@@ -189,6 +190,9 @@ class File {
     // write() of less than a MiB that the host reaches, to the page cache. Nothing where write() would do more,
     // or fail: then call it.
     std::optional<SmallWrite> try_small_write(MemoryView memory, std::uint64_t offset_bytes = 0) const;
+    // try_small_write() for many pieces of `memory`, each up to kSmallReadBytes. Nothing where one of them is no small
+    // write, or leaves the memory: some may be written then.
+    std::optional<SmallWrites> try_small_writes(MemoryView memory, std::span<const Range> ranges) const;
     // try_small_read() for many pieces of `memory`, which cost little more than a system call each. Those that lie side
     // by side in memory of a device are copied there together. `file` of a range is not looked at. Nothing where one of
     // them is no small read, as above, or leaves the memory.

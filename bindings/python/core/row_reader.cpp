@@ -26,7 +26,7 @@ class RowReader {
         check(rows, ends, wanted.box);
         const std::vector<std::int64_t> all = column(rows);
         wanted.numbers = all;
-        data::RunsRead done;
+        data::RunsMoved done;
         try {
             const BorrowedMemory borrowed(context_, memory, BorrowedMemory::Use::write_into);
             const GilReleased release;

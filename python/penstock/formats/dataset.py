@@ -358,8 +358,8 @@ class Dataset(WordsOfDatasets, Unread):
             self._start_write(value, selection, None, _NONE, background=False).result()
 
     def _write_small(self, selection: Any, value: np.ndarray) -> bool:
-        """False: all else is left to the other writes, which begin anew."""
-        editor = self._file.editor(self.name) if self._file.writable else None
+        """False: the other writes begin anew."""
+        editor = self._file.editor(self.name, type(selection) in (list, np.ndarray)) if self._file.writable else None
         if editor is None or value.dtype != editor.plain:
             return False
         done = editor.native.write_from(selection, value)

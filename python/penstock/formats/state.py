@@ -206,11 +206,11 @@ class FileState:
         self._source.need_open()
         return self._editors.lend(self._mover, reader) if self.writable else small.lend(self._mover, reader)
 
-    def editor(self, name: str) -> Editor | None:
-        """Of one dataset of a file that is changed in place; None: transfers read and write it now."""
+    def editor(self, name: str, at_once: bool = False) -> Editor | None:
+        """Of one dataset of a file that is changed in place; None: transfers read and write it now (Editors.of)."""
         if self._pending or self.context._open is None or not self._source.owns_unpublished:
             return None
-        return self._editors.of(name)
+        return self._editors.of(name, at_once)
 
     def read_small(self, reader: _core.SmallReader, index: Any) -> Any:
         """The file is not open for the reader. The first read of a file is often its last."""

@@ -72,6 +72,28 @@ def test_rows_are_written_and_read_without_a_transfer(
         assert np.array_equal(file[kind], expected)
 
 
+@pytest.mark.parametrize("kind", ["contiguous", "chunked", "turned", "growing"])
+@pytest.mark.parametrize("rows", [[3, 1, 17, 2], np.array([0, -1, 20], "i4"), np.arange(ROWS) % 3 == 0])
+def test_listed_rows_need_no_transfer_from_the_first_on(
+    edited: penstock.DataFile, path: Path, kind: str, rows: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    no_transfers(monkeypatch)
+    expected = np.arange(ROWS * COLUMNS, dtype="f4").reshape(ROWS, COLUMNS)
+    value = np.random.default_rng(3).random(expected[rows].shape).astype("f4")
+    edited[kind][rows] = value
+    expected[rows] = value
+    assert np.array_equal(numpy_of(edited[kind][...]), expected)
+    edited.close()
+    with h5py.File(path) as file:
+        assert np.array_equal(file[kind], expected)
+
+
+def test_rows_named_twice_are_refused_each_time(edited: penstock.DataFile) -> None:
+    for _ in range(3):
+        with pytest.raises(ValueError, match="twice"):
+            edited["contiguous"][[4, 5, 4]] = np.zeros((3, COLUMNS), "f4")
+
+
 def test_evidence_counts_them(edited: penstock.DataFile) -> None:
     dataset, row = edited["contiguous"], np.zeros(COLUMNS, "f4")
     for number in range(10):
@@ -89,7 +111,12 @@ def test_evidence_names_reads_and_writes_of_one_size(edited: penstock.DataFile) 
     assert "read 1.172 KiB" in plan and "write 1.172 KiB" in plan
 
 
-def index_of(draw: st.DrawFn, rows: int) -> Any:
+def index_of(draw: st.DrawFn, rows: int, masks: bool = True) -> Any:
+    if draw(st.integers(0, 3)) == 0:  # rows in any order, once each: a list, an array or a mask
+        chosen = draw(st.lists(st.integers(0, rows - 1), min_size=1, max_size=rows, unique=True))
+        mask = np.isin(np.arange(rows), chosen)
+        kinds = [chosen, np.array(chosen), np.array(chosen, "i4"), *([np.array(chosen, "i4") - rows, mask] if masks else [])]
+        return draw(st.sampled_from(kinds))
     first = draw(st.integers(0, rows - 1))
     if draw(st.booleans()):
         return first
@@ -117,7 +144,7 @@ def test_any_steps_leave_what_numpy_holds(path: Path) -> None:
         with penstock.open(path, write=True, device="host") as file:
             for number, (doing, kind, seed) in enumerate(steps):
                 dataset, model = kept.setdefault(kind, file[kind]), held[kind]
-                index = data.draw(st.composite(index_of)(len(model)))
+                index = data.draw(st.composite(index_of)(len(model), masks=kind != "growing"))  # it may grow
                 value = np.random.default_rng(seed).random(model[index].shape).astype(model.dtype)
                 if doing in ("write", "background") and kind != "packed":
                     if doing == "write":
@@ -162,6 +189,9 @@ def test_what_is_being_written_is_read_back_whole(edited: penstock.DataFile) -> 
         (0, np.zeros((2, COLUMNS), "f4")[:, ::-1][0], None),
         (ROWS, np.zeros(COLUMNS, "f4"), IndexError),
         (0, np.zeros((1, COLUMNS), "f4"), ValueError),
+        ([5, 2, ROWS], np.zeros((3, COLUMNS), "f4"), IndexError),
+        ([5, 2], np.zeros((3, COLUMNS), "f4"), ValueError),
+        ([5, 2], np.zeros((2, COLUMNS), ">f4"), None),
     ],
 )
 def test_errors_are_those_of_the_first_write(

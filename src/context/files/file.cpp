@@ -95,6 +95,12 @@ std::optional<SmallReads> File::try_small_reads(MemoryView memory, std::span<con
     return small_reads_of(opened(state_), {memory, ranges});
 }
 
+std::optional<SmallWrites> File::try_small_writes(MemoryView memory, std::span<const Range> ranges) const {
+    const context::FileState& state = opened(state_);
+    return context::small_writes({*state.context, Direction::write, memory.kind, true, default_options()}, state.file,
+                                 {memory, ranges});
+}
+
 std::optional<SmallReads> File::try_cached_reads(MemoryView memory, std::span<const Range> ranges) const {
     return small_reads_of(opened(state_), {memory, ranges, true});
 }

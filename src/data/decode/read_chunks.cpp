@@ -12,7 +12,7 @@ constexpr const char* kLeft = "a transfer has to read it";
 // What the threads of one call share.
 struct SharedReads {
     std::mutex mutex{};
-    RunsRead reads{};  // guarded by mutex
+    RunsMoved reads{};  // guarded by mutex
     std::atomic<bool> left{false};
 };
 
@@ -50,13 +50,13 @@ class StreamsOfFile final : public ChunkStreams {
 
   private:
     // The last pieces of streams have all sizes: a sample of each would tell nothing.
-    static void keep_one(RunsRead& reads) {
+    static void keep_one(RunsMoved& reads) {
         while (reads.samples.size() > 1) reads.samples.erase(reads.samples.begin());
     }
 
     const ChunksOfFile& from_;
     SharedReads& shared_;
-    RunsRead reads_{};
+    RunsMoved reads_{};
     std::unique_ptr<std::byte[]> memory_;
     std::uint64_t room_ = 0;
 };

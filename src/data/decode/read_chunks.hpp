@@ -28,7 +28,7 @@ struct ChunksOfFile {
 struct ChunksRead {
     CoreResult decoded;
     bool left = false;               // a transfer has to read what is not done, or to say why it cannot
-    RunsRead reads;
+    RunsMoved reads;
     std::vector<std::uint8_t> done;  // of each chunk: whether its boxes are in their places
 };
 

@@ -14,7 +14,6 @@ namespace {
 
 constexpr std::size_t kStagedPortion = 512;         // reads of one call: nothing hides its last copy to a GPU
 constexpr std::uint64_t kLooked = 1 * kMiB;         // bytes of one call
-constexpr std::uint64_t kShortRun = 4 * kKiB;       // runs up to this length are read with their neighbours
 constexpr std::uint64_t kGap = 2 * kKiB;            // between two runs: to read it takes no longer than a call
 constexpr std::uint64_t kTogether = 16 * kKiB;      // of one call for several runs
 constexpr std::uint64_t kScratch = 128 * kKiB;      // of one thread
@@ -37,7 +36,7 @@ class RunReads {
         if (is_staged_) portion_ = kStagedPortion;
     }
 
-    bool read(std::span<const FileRun> runs, RunsRead& done) {
+    bool read(std::span<const FileRun> runs, RunsMoved& done) {
         os::DiskWaits waits;
         while (!runs.empty()) {
             waited_ = 0;
@@ -72,7 +71,7 @@ class RunReads {
     }
 
     // The reads of the next portion. Returns how many runs they serve.
-    std::size_t gather(std::span<const FileRun> runs, RunsRead& done) {
+    std::size_t gather(std::span<const FileRun> runs, RunsMoved& done) {
         direct_.clear();
         shared_.clear();
         copies_.clear();
@@ -103,7 +102,7 @@ class RunReads {
         return taken;
     }
 
-    bool make(const MemoryView& memory, std::span<const Range> ranges, RunsRead& done) {
+    bool make(const MemoryView& memory, std::span<const Range> ranges, RunsMoved& done) {
         if (ranges.empty()) return true;
         const auto made = read_(memory, ranges);
         if (!made) return false;
@@ -114,7 +113,7 @@ class RunReads {
         done.host_copies_bytes += is_staged_ ? made->bytes : 0;
         done.seconds += made->seconds;
         for (const SmallRead& sample : made->samples) {
-            if (done.samples.size() < RunsRead::kMostSamples) done.samples.try_emplace(sample.memory.bytes, sample);
+            if (done.samples.size() < RunsMoved::kMostSamples) done.samples.try_emplace(sample.memory.bytes, sample);
         }
         return true;
     }
@@ -162,7 +161,7 @@ std::vector<std::span<const FileRun>> parts_of(std::span<const FileRun> runs) {
 class PartReader final : public ItemWorker {
   public:
     PartReader(const ReadRanges& read, const MemoryView& memory, std::span<const std::span<const FileRun>> parts,
-               std::span<RunsRead> done)
+               std::span<RunsMoved> done)
         : reads_(read, memory), parts_(parts), done_(done) {}
 
     std::string take(std::size_t item) override {
@@ -172,26 +171,24 @@ class PartReader final : public ItemWorker {
   private:
     RunReads reads_;
     std::span<const std::span<const FileRun>> parts_;
-    std::span<RunsRead> done_;  // each is of one part, so of one thread
+    std::span<RunsMoved> done_;  // each is of one part, so of one thread
 };
 
-void add_all(std::span<const RunsRead> parts, Clock::time_point began, RunsRead& sum) {
-    for (const RunsRead& part : parts) add_reads(part, sum);
+void add_all(std::span<const RunsMoved> parts, Clock::time_point began, RunsMoved& sum) {
+    for (const RunsMoved& part : parts) add_reads(part, sum);
     sum.seconds = seconds_since(began);
 }
 
 bool read_on_cores(const ReadRanges& read, std::span<const FileRun> runs, const RunsInto& into) {
     const Clock::time_point began = Clock::now();
     const std::vector<std::span<const FileRun>> parts = parts_of(runs);
-    std::vector<RunsRead> done(parts.size());
+    std::vector<RunsMoved> done(parts.size());
     const auto make = [&] { return std::make_unique<PartReader>(read, into.memory, parts, done); };
     const CoreResult result = on_cores({parts.size(), kPart, kWorkOfThread}, make, {.threads = into.threads});
     if (result.done != parts.size()) return false;
     add_all(done, began, into.done);
     return true;
 }
-
-constexpr std::size_t kRunsOfRow = 8;  // of one row; more are worth a queue
 
 // Finds rows, and reads them.
 class RowReads {
@@ -200,7 +197,7 @@ class RowReads {
         : read_(read), layout_(layout), memory_(into.memory),
           limits_{kSmallReadBytes, kRunsOfRow, fills_in_order(into.memory)} {}
 
-    bool read(const WantedRows& rows, RunsRead& done, unsigned threads) {
+    bool read(const WantedRows& rows, RunsMoved& done, unsigned threads) {
         found_.runs.clear();
         found_.copies.clear();
         if (!find_rows(layout_, rows, limits_, found_)) return false;
@@ -223,7 +220,7 @@ class RowReads {
 // As PartReader, of parts of the places.
 class PartOfRows final : public ItemWorker {
   public:
-    PartOfRows(const RowReads& reads, const WantedRows& rows, std::size_t each, std::span<RunsRead> done)
+    PartOfRows(const RowReads& reads, const WantedRows& rows, std::size_t each, std::span<RunsMoved> done)
         : reads_(reads), rows_(rows), each_(each), done_(done) {}
 
     std::string take(std::size_t item) override {
@@ -237,12 +234,12 @@ class PartOfRows final : public ItemWorker {
     RowReads reads_;
     const WantedRows& rows_;
     const std::size_t each_;    // places of an item
-    std::span<RunsRead> done_;  // each is of one item, so of one thread
+    std::span<RunsMoved> done_;  // each is of one item, so of one thread
 };
 
 }  // namespace
 
-void add_reads(const RunsRead& part, RunsRead& sum) {
+void add_reads(const RunsMoved& part, RunsMoved& sum) {
     sum.operations += part.operations;
     sum.bytes += part.bytes;
     sum.waits += part.waits;
@@ -250,7 +247,7 @@ void add_reads(const RunsRead& part, RunsRead& sum) {
     sum.staged_bytes += part.staged_bytes;
     sum.scratch_peak_bytes = std::max(sum.scratch_peak_bytes, part.scratch_peak_bytes);
     for (const auto& [size, sample] : part.samples) {
-        if (sum.samples.size() < RunsRead::kMostSamples) sum.samples.try_emplace(size, sample);
+        if (sum.samples.size() < RunsMoved::kMostSamples) sum.samples.try_emplace(size, sample);
     }
 }
 
@@ -281,7 +278,7 @@ bool read_box(const std::pair<ReadRanges, ReadRanges>& read_and_cached, std::spa
     FileRun end = runs.back();
     const std::uint64_t before = end.bytes - std::min(end.bytes, kSmallReadBytes);
     end = {end.file_offset + before, end.memory_offset + before, end.bytes - before};
-    RunsRead uncounted;
+    RunsMoved uncounted;
     if (!RunReads(cached, into.memory).read({&end, 1}, uncounted)) return false;
     return read_runs(cached, runs, into);
 }
@@ -305,7 +302,7 @@ bool read_rows(const ReadRanges& read, const Layout& layout, const WantedRows& r
     WantedRows ordered = rows;
     ordered.places = places;
     const std::size_t each = std::max<std::size_t>(1, kPart / work_of_row);
-    std::vector<RunsRead> done((places.size() + each - 1) / each);
+    std::vector<RunsMoved> done((places.size() + each - 1) / each);
     const auto make = [&] { return std::make_unique<PartOfRows>(reads, ordered, each, done); };
     const CoreResult result = on_cores({done.size(), kPart, kWorkOfThread}, make, {.threads = into.threads});
     if (result.done != done.size()) return false;

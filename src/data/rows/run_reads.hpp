@@ -20,8 +20,8 @@
 
 namespace penstock::data {
 
-// What one read of many runs did.
-struct RunsRead {
+// What one read, or write, of many runs did.
+struct RunsMoved {
     static constexpr std::size_t kMostSamples = 64;
     std::uint64_t requested_bytes = 0;
     std::uint64_t operations = 0, bytes = 0, host_copies_bytes = 0;
@@ -31,11 +31,11 @@ struct RunsRead {
     std::map<std::uint64_t, SmallRead> samples{};  // one of each size
 };
 
-void add_reads(const RunsRead& part, RunsRead& sum);
+void add_reads(const RunsMoved& part, RunsMoved& sum);
 
 struct RunsInto {
     MemoryView memory;
-    RunsRead& done;
+    RunsMoved& done;
     unsigned threads = 0;  // the calling one included; 0: one for each CPU of this process
 };
 
@@ -44,6 +44,11 @@ struct RunsInto {
 inline constexpr std::uint64_t kMostHere = 4 * kMiB;
 // The same where the page cache has them: a second at most in which the caller hears no Ctrl-C.
 inline constexpr std::uint64_t kMostCached = 1024 * kMiB;
+
+// Runs up to this length are moved with their neighbours by one call.
+inline constexpr std::uint64_t kShortRun = 4 * kKiB;
+// Of one row; more are worth a queue.
+inline constexpr std::size_t kRunsOfRow = 8;
 
 // Whether the runs are to be in the order of the memory (see RowLimits).
 bool fills_in_order(const MemoryView& memory) noexcept;

@@ -60,7 +60,7 @@ class RunReadsTest : public ::testing::Test {
     std::string told(std::span<const FileRun> runs, unsigned threads, MemoryKind kind = MemoryKind::system) {
         const Buffer memory = context_.allocate(kRows / 2 * kRow, kind);
         std::memset(memory.data(), 0xee, memory.bytes());
-        RunsRead done;
+        RunsMoved done;
         if (!read_runs(file_, runs, {memory.view(), done, threads})) return "no";
         for (const FileRun& run : runs) {
             const auto* const here = static_cast<const std::byte*>(memory.data()) + run.memory_offset;
@@ -118,13 +118,13 @@ TEST_F(RunReadsTest, of_a_box_go_on_beyond_some_mib_where_the_page_cache_has_it)
     ASSERT_GT(memory.bytes(), kMostHere);
     const FileRun whole{0, 0, memory.bytes()}, some{100, 0, 1 * kMiB};
     unsigned threads = 2;
-    const auto is_read = [&](const FileRun& run, RunsRead& done) {
+    const auto is_read = [&](const FileRun& run, RunsMoved& done) {
         std::memset(memory.data(), 0xee, run.bytes);
         if (!read_box(file_, {&run, 1}, {memory.view().slice(0, run.bytes), done, threads})) return false;
         EXPECT_EQ(done.bytes, run.bytes);
         return std::memcmp(memory.data(), bytes_.data() + run.file_offset, run.bytes) == 0;
     };
-    RunsRead done, little;
+    RunsMoved done, little;
     EXPECT_TRUE(is_read(whole, done));
     EXPECT_TRUE(is_read(some, little));
     const FileFacts facts = file_.facts();
@@ -140,10 +140,10 @@ TEST_F(RunReadsTest, of_a_box_go_on_beyond_some_mib_where_the_page_cache_has_it)
         disk_.cold_from = from;
         disk_.cold_to = to;
         disk_.cached_reads = 0;
-        RunsRead none;
+        RunsMoved none;
         EXPECT_FALSE(is_read(whole, none)) << from;
         EXPECT_LE(disk_.cached_reads, most) << from;
-        RunsRead few;
+        RunsMoved few;
         EXPECT_TRUE(is_read(some, few)) << "which is read wherever it is";
     }
 }
@@ -154,7 +154,7 @@ TEST_F(RunReadsTest, nothing_counts_where_one_thread_cannot_read) {
     for (const unsigned threads : {1u, 4u}) {
         for (const MemoryKind kind : {MemoryKind::system, MemoryKind::device}) {
             const Buffer memory = context_.allocate(kRows / 2 * kRow, kind);
-            RunsRead done;
+            RunsMoved done;
             EXPECT_FALSE(read_runs(file_, all, {memory.view(), done, threads}));
             EXPECT_EQ(done.operations, 0u);
             EXPECT_EQ(done.bytes, 0u);
@@ -179,7 +179,7 @@ class RowReadsTest : public RunReadsTest {
         WantedRows rows;
         rows.box.count[0] = 1;
         rows.numbers = numbers;
-        RunsRead done;
+        RunsMoved done;
         const ReadRanges read = [&](const MemoryView& into, std::span<const Range> ranges) {
             return file_.try_small_reads(into, ranges);
         };

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <set>
 
 namespace penstock::python {
 namespace {
@@ -13,6 +14,66 @@ constexpr std::uint64_t kMostTogether = 256 * kKiB;    // of several chunks: mor
 constexpr std::uint64_t kMostStream = 4 * kSmallReadBytes;
 
 }  // namespace
+
+// Where the chunks of these runs lie that no read has left. absent: one is not stored, or they are too many.
+ChunkReads::Found ChunkReads::look_for(std::span<const data::FileRun> runs, Wanted& wanted) const {
+    const std::uint64_t size = source_.chunk_bytes;
+    std::set<std::uint64_t> numbers;
+    for (const data::FileRun& run : runs) {
+        const std::uint64_t last = (run.file_offset + run.bytes - 1) / size;
+        for (std::uint64_t number = run.file_offset / size; number <= last; ++number) numbers.insert(number);
+        if (numbers.size() * size > kMostAhead) return Found::absent;
+    }
+    if (numbers.size() * size <= kMostTogether) return Found::here;
+    for (const std::uint64_t number : numbers) {
+        const nb::object found = source_.find(number);
+        if (found.is_none()) return Found::absent;
+        if (!PyTuple_CheckExact(found.ptr())) continue;
+        wanted.numbers.push_back(number);
+        wanted.places.push_back({nb::cast<std::uint64_t>(found[0]), nb::cast<std::uint64_t>(found[1])});
+        wanted.skipped.push_back(nb::cast<std::uint32_t>(found[2]));
+        if (wanted.places.back().bytes == 0 || wanted.places.back().bytes > kMostAhead) return Found::absent;
+    }
+    return Found::here;
+}
+
+ChunkReads::Found ChunkReads::prepare(std::span<const data::FileRun> runs) {
+    Wanted wanted;
+    if (look_for(runs, wanted) == Found::absent) return Found::absent;
+    if (wanted.numbers.size() * source_.chunk_bytes <= kMostTogether) return Found::here;
+    if (file_ == nullptr) return Found::not_open;
+    if (!decode_ahead(wanted)) return Found::absent;
+    std::uint64_t bytes = 0;
+    for (const data::FileRun& run : runs) bytes += run.bytes;
+    takes_all_ = bytes >= wanted.numbers.size() * source_.chunk_bytes;
+    return Found::here;
+}
+
+bool ChunkReads::decode_ahead(const Wanted& wanted) {
+    const std::uint64_t size = source_.chunk_bytes;
+    std::vector<data::StoredChunk> chunks;
+    std::vector<data::PlacedBox> whole;
+    for (std::size_t at = 0; at < wanted.numbers.size(); ++at) {
+        PyObject* const chunk = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size));
+        if (chunk == nullptr) throw nb::python_error();
+        made_.push_back({wanted.numbers[at], nb::steal(chunk)});
+        Box box;
+        box.destination = PyBytes_AS_STRING(chunk);
+        box.item_bytes = size;
+        chunks.push_back({{}, wanted.skipped[at], at, 1});
+        whole.push_back({box, 0});
+    }
+    const auto& pipeline = nb::cast<const data::Pipeline&>(source_.pipeline);
+    const GilReleased release;
+    data::ChunksRead read =
+        data::read_and_decode({*file_, wanted.places}, data::ChunkWork{pipeline, chunks, whole}, data::CoreOptions{});
+    if (read.left || read.decoded.done != chunks.size()) return false;
+    moved_ = std::move(read.reads);
+    for (std::size_t at = 0; at < chunks.size(); ++at) {
+        ahead_[wanted.numbers[at]] = static_cast<const std::byte*>(whole[at].box.destination);
+    }
+    return true;
+}
 
 ChunkReads::Found ChunkReads::copy(std::uint64_t from, std::uint64_t bytes, std::byte* to) {
     while (bytes != 0) {
@@ -32,6 +93,12 @@ ChunkReads::Found ChunkReads::copy(std::uint64_t from, std::uint64_t bytes, std:
 ChunkReads::Found ChunkReads::find(std::uint64_t number, std::byte* whole) {
     if (data_ != nullptr && number == number_) return Found::here;
     release();
+    if (const auto chunk = ahead_.find(number); chunk != ahead_.end()) {
+        data_ = chunk->second;
+        is_fresh_ = true;
+        number_ = number;
+        return Found::here;
+    }
     const nb::object found = source_.find(number);
     if (found.is_none()) return Found::absent;
     if (PyTuple_CheckExact(found.ptr())) return decode(number, found, whole);
@@ -91,6 +158,7 @@ void ChunkReads::release() noexcept {
 }
 
 void ChunkReads::keep() const {
+    if (takes_all_) return;
     for (const Made& one : made_) source_.keep(one.number, one.chunk);
 }
 
@@ -98,6 +166,7 @@ void ChunkReads::count(SmallTally& tally) const {
     tally.kept_bytes += kept_bytes_;
     for (const std::uint64_t stream : streams_) tally.add_stream(stream);
     for (const SmallRead& read : reads_) tally.add(read);
+    tally.add_moved(moved_);
     if (fresh_bytes_ != 0) tally.decoded[source_.decoder] += fresh_bytes_;
 }
 

@@ -1,14 +1,19 @@
-// ChunkReads: bytes of decoded chunks for one small read: of chunks that an earlier read left, or decoded here and now.
+// ChunkReads: bytes of decoded chunks for one read: of chunks that an earlier read left, or decoded here and now.
 //
 // A read that needs one chunk, or few small ones, gains nothing from other cores. Reading and decoding them on the
-// calling thread takes a tenth of what making a plan and a transfer does. What must stay true: what is not simple (long
-// streams, many chunks, damage) is left to a transfer, which tells the error.
+// calling thread takes a tenth of what making a plan and a transfer does. Of more chunks, up to kMostAhead bytes, all
+// cores read and decode a share first: prepare(). What must stay true: what is not simple (long streams, more chunks,
+// bytes that are not in the page cache, damage) is left to a transfer, which tells the error.
 #pragma once
 
+#include <map>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "data/decode/pipeline.hpp"
+#include "data/decode/read_chunks.hpp"
+#include "data/layout/layout.hpp"
 #include "python/core/small/tally.hpp"
 
 namespace penstock::python {
@@ -27,15 +32,18 @@ struct ChunkSource {
 class ChunkReads {
   public:
     enum class Found { absent, not_open, here };
+    static constexpr std::uint64_t kMostAhead = 16 * kMiB;  // decoded; as many bytes are kept for later reads
     ChunkReads(const ChunkSource& source, const File* file) : source_(source), file_(file) {}
     ~ChunkReads() { release(); }
     ChunkReads(const ChunkReads&) = delete;
     ChunkReads& operator=(const ChunkReads&) = delete;
 
+    // Before copy() of these runs: decodes the chunks that they need, where they are many.
+    Found prepare(std::span<const data::FileRun> runs);
     // Bytes of the dataset, whose chunks count as if they lay side by side. not_open: a chunk must be decoded, and
     // there is no file.
     Found copy(std::uint64_t from, std::uint64_t bytes, std::byte* to);
-    bool decoded_any() const noexcept { return !streams_.empty(); }
+    bool decoded_any() const noexcept { return !streams_.empty() || !ahead_.empty(); }
     void keep() const;  // chunks of which a part was taken
     void count(SmallTally& tally) const;
 
@@ -44,6 +52,13 @@ class ChunkReads {
         std::uint64_t number;
         nb::object chunk;
     };
+    struct Wanted {
+        std::vector<std::uint64_t> numbers{};
+        std::vector<data::StreamPlace> places{};
+        std::vector<std::uint32_t> skipped{};
+    };
+    Found look_for(std::span<const data::FileRun> runs, Wanted& wanted) const;
+    bool decode_ahead(const Wanted& wanted);
     Found find(std::uint64_t number, std::byte* whole);
     Found decode(std::uint64_t number, nb::handle place, std::byte* whole);
     bool read_stream(std::uint64_t offset, std::span<std::byte> stream);
@@ -57,6 +72,9 @@ class ChunkReads {
     std::uint64_t number_ = 0;
     std::uint64_t kept_bytes_ = 0, fresh_bytes_ = 0;
     std::vector<Made> made_;
+    std::map<std::uint64_t, const std::byte*> ahead_{};  // chunks that prepare() decoded, which made_ holds
+    data::RunsMoved moved_{};                            // by prepare()
+    bool takes_all_ = false;                             // of the chunks that prepare() decoded
     std::vector<std::uint64_t> streams_;
     std::vector<SmallRead> reads_;
 };

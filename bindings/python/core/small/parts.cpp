@@ -39,7 +39,7 @@ Parts parts_in(const nb::list& told) {
 }
 
 bool read(const Context& context, const Watched& watched, const Parts& parts,
-          std::pair<PythonBuffer*, data::RunsRead*> made) {
+          std::pair<PythonBuffer*, data::RunsMoved*> made) {
     try {
         const auto file = context::NamedFile::open(context, watched.name);
         if (!file || !watched.is(file->status())) return false;
@@ -84,7 +84,7 @@ nb::object read_parts(const Context& context, const std::shared_ptr<SmallTally>&
     buffer.context = context;
     buffer.emulated = state.emulated;
     buffer.device_index = state.device_index;
-    data::RunsRead done;
+    data::RunsMoved done;
     {
         const GilReleased release;
         if (!read(context, file, parts, {&buffer, &done})) return nb::none();

@@ -2,8 +2,10 @@
 //
 // 1. A box of at most 64 KiB, out of a few ranges of the file or out of decoded chunks: find(), take().
 // 2. A larger box, or one in many parts, where the host reaches the memory: up to 4 MiB, or 1 GiB that the page cache
-//    has: find_box().
+//    has, or out of chunks that decode to 16 MiB: find_box().
 // 3. Rows that the index lists: read_more().
+//
+// Writes are a box in a few ranges of the file, or rows that the index lists: write_from().
 //
 // It answers None where a transfer must be made, and then nothing has happened that counts. The caller starts that
 // transfer, which finds another way or tells the error. So no error is told twice here, and none is lost.
@@ -16,6 +18,7 @@
 #include "context/state.hpp"
 #include "context/transfer/small/named_file.hpp"
 #include "data/layout/layout.hpp"
+#include "data/rows/run_writes.hpp"
 #include "penstock/box.hpp"
 #include "python/core/array.hpp"
 #include "python/core/int_table.hpp"
@@ -47,6 +50,8 @@ class SmallReader {
     static constexpr std::size_t kMostReads = 16;           // of one box; more are worth a queue
     static constexpr std::size_t kMostWrites = 64;          // of one box
     static constexpr std::uint64_t kMostListed = 1 * kGiB;  // of one list; more is worth all workers
+    // Half a second at most in which the caller hears no Ctrl-C.
+    static constexpr std::uint64_t kMostListedWrites = 256 * kMiB;
 
   public:
     struct Source {
@@ -118,7 +123,8 @@ class SmallReader {
             data::RunList many;
             if (!is_small && (!emulated_ || !find_box(index, asked, many))) return nb::none();
             need_own_process(context_);
-            if (emulated_) return is_small ? read_into_host(asked, runs, out) : read_box_into(asked, many, out);
+            if (emulated_ && !is_small && source_.chunks.chunk_bytes == 0) return read_box_into(asked, many, out);
+            if (emulated_) return read_into_host(asked, is_small ? runs.all() : many.all(), out);
             const nb::object description = nb::getattr(out, "__cuda_array_interface__", nb::none());
             if (!has_device_shape(description, layout_, asked)) return nb::none();
             const BorrowedMemory borrowed(context_, out, {BorrowedMemory::Use::write_into, false, description});
@@ -134,7 +140,8 @@ class SmallReader {
     nb::object write_from(nb::handle index, nb::handle value) {
         Asked asked;
         data::Runs runs;
-        if (source_.backwards || !find_to_write(index, asked, runs)) return nb::none();
+        if (source_.backwards) return nb::none();
+        if (!find_to_write(index, asked, runs)) return write_rows_from(index, value);
         const HostOut host(value, PyBUF_CONTIG_RO);
         if (!host.fits(layout_, asked)) return nb::none();
         const nb::object held = held_file();
@@ -171,10 +178,10 @@ class SmallReader {
         return nb::bool_(took == Took::all);
     }
 
-    nb::object read_into_host(const Asked& asked, const data::Runs& runs, nb::handle out) {
+    nb::object read_into_host(const Asked& asked, std::span<const FileRun> runs, nb::handle out) {
         const HostOut host(out);
         if (!host.fits(layout_, asked)) return nb::none();
-        return told(take(asked, runs.all(), [&] { return ReadPlace{host.view()}; }));
+        return told(take(asked, runs, [&] { return ReadPlace{host.view()}; }));
     }
 
     nb::object read_box_into(const Asked& asked, const data::RunList& runs, nb::handle out) {
@@ -182,7 +189,7 @@ class SmallReader {
         if (!host.fits(layout_, asked)) return nb::none();
         const nb::object held = held_file();
         if (held.is_none()) return nb::bool_(false);
-        data::RunsRead done;
+        data::RunsMoved done;
         const auto place = [&] { return host.view(); };
         const auto move = [&](const File& file, const data::RunsInto& into) {
             return data::read_box(file, runs.all(), into);
@@ -190,6 +197,39 @@ class SmallReader {
         if (!move_many(nb::cast<const PythonFile&>(held).file, place, move, done)) return nb::none();
         tally_->add(done);
         return nb::bool_(true);
+    }
+
+    // As write_from(), of rows that the index lists.
+    nb::object write_rows_from(nb::handle index, nb::handle value) {
+        Asked asked;
+        std::vector<std::int64_t> numbers;
+        const std::optional<data::WantedRows> wanted = find_rows(index, asked, numbers);
+        if (!wanted) return nb::none();
+        const HostOut host(value, PyBUF_CONTIG_RO);
+        if (!host.fits(layout_, asked) || host.view().bytes > kMostListedWrites) return nb::none();
+        const nb::object held = held_file();
+        if (held.is_none()) return nb::bool_(false);
+        data::RunsMoved done;
+        if (!write_rows(nb::cast<const PythonFile&>(held).file, *wanted, host.view(), done)) return nb::none();
+        tally_->add(done);
+        return nb::bool_(true);
+    }
+
+    bool write_rows(const File& file, const data::WantedRows& wanted, const MemoryView& memory,
+                    data::RunsMoved& done) const {
+        const auto write = [&](const MemoryView& from, std::span<const Range> ranges) {
+            return file.try_small_writes(from, ranges);
+        };
+        const GilReleased release;
+        try {
+            if (!watched_.holds()) return false;
+            std::vector<std::byte> turned;
+            return data::write_rows(write, layout_, wanted, {as_stored(memory, turned), done});
+        } catch (const Error&) {
+            return false;
+        } catch (const std::bad_alloc&) {
+            return false;
+        }
     }
 
     bool write_runs(const File& file, std::span<const FileRun> runs, const MemoryView& memory,
@@ -250,27 +290,43 @@ class SmallReader {
 
     // A larger box, which a GPU gets by workers, or rows that the index lists: by many reads. As read().
     nb::object read_more(nb::handle index) {
-        if (!tally_->open || source_.chunks.chunk_bytes != 0) return nb::none();
         Asked box;
         data::RunList runs;
-        if (emulated_ && find_box(index, box, runs)) {
+        const bool is_box = emulated_ && find_box(index, box, runs);
+        if (is_box && source_.chunks.chunk_bytes != 0) {
+            PythonBuffer buffer;
+            const Took took = take(box, runs.all(), [&] { return ReadPlace{fresh(buffer, bytes_of(box))}; });
+            return took == Took::all ? answer(std::move(buffer), box) : told(took);
+        }
+        if (is_box) {
             return take_many(box, bytes_of(box), [&](const File& file, const data::RunsInto& into) {
                 return data::read_box(file, runs.all(), into);
             });
         }
-        if (Asked other; ask(index, layout_, source_.backwards, other)) return nb::none();
-        std::vector<std::int64_t> numbers;
-        if (source_.backwards || !ask_rows(index, layout_.extent(0), numbers)) return nb::none();
         Asked rows;
-        for (std::size_t axis = 0; axis < layout_.dimensions(); ++axis) rows.box.count[axis] = layout_.extent(axis);
-        rows.box.count[0] = 1;
-        const data::WantedRows wanted{rows.box, numbers};
-        rows.box.count[0] = static_cast<std::int64_t>(numbers.size());
-        const std::uint64_t bytes = bytes_of_rows(layout_, wanted).value_or(UINT64_MAX);
+        std::vector<std::int64_t> numbers;
+        const std::optional<data::WantedRows> wanted = find_rows(index, rows, numbers);
+        if (!wanted) return nb::none();
+        const std::uint64_t bytes = bytes_of_rows(layout_, *wanted).value_or(UINT64_MAX);
         if (bytes > kMostListed) return nb::none();
         return take_many(rows, bytes, [&](const File& file, const data::RunsInto& into) {
-            return read_rows(file, layout_, wanted, into);
+            return read_rows(file, layout_, *wanted, into);
         });
+    }
+
+    // Rows that the index lists. Nothing: it is a box, is wrong, or elements are decoded. `asked` is their shape.
+    std::optional<data::WantedRows> find_rows(nb::handle index, Asked& asked,
+                                              std::vector<std::int64_t>& numbers) const {
+        if (!tally_->open || source_.chunks.chunk_bytes != 0 || source_.backwards || layout_.dimensions() == 0) {
+            return std::nullopt;
+        }
+        if (Asked box; ask(index, layout_, false, box)) return std::nullopt;
+        if (!ask_rows(index, layout_.extent(0), numbers)) return std::nullopt;
+        for (std::size_t axis = 0; axis < layout_.dimensions(); ++axis) asked.box.count[axis] = layout_.extent(axis);
+        asked.box.count[0] = 1;
+        const data::WantedRows wanted{asked.box, numbers};
+        asked.box.count[0] = static_cast<std::int64_t>(numbers.size());
+        return wanted;
     }
 
     template <typename Move>
@@ -278,7 +334,7 @@ class SmallReader {
         const nb::object held = held_file();
         if (held.is_none()) return nb::bool_(false);
         PythonBuffer buffer;
-        data::RunsRead done;
+        data::RunsMoved done;
         const auto place = [&] { return fresh(buffer, bytes); };
         if (!move_many(nb::cast<const PythonFile&>(held).file, place, move, done)) return nb::none();
         tally_->add(done);
@@ -287,7 +343,7 @@ class SmallReader {
 
     // `place` gives the memory, without the GIL.
     template <typename Place, typename Move>
-    bool move_many(const File& file, const Place& place, const Move& move, data::RunsRead& done) const {
+    bool move_many(const File& file, const Place& place, const Move& move, data::RunsMoved& done) const {
         const GilReleased release;
         try {
             if (!watched_.holds()) return false;
@@ -324,13 +380,12 @@ class SmallReader {
         return layout_.runs(asked.box, runs) && runs.all().size() <= kMostWrites;
     }
 
-    // Where the bytes of a larger box are, or of one in many parts. False: it is larger still, decoded, or not simply
-    // there.
+    // Where the bytes of a larger box are, or of one in many parts. False: it is larger still, or not simply there.
     bool find_box(nb::handle index, Asked& asked, data::RunList& runs) const {
         asked = {};
-        if (!tally_->open || source_.chunks.chunk_bytes != 0) return false;
-        if (!ask(index, layout_, source_.backwards, asked)) return false;
-        if (asked.elements > data::kMostCached / layout_.item_bytes()) return false;
+        if (!tally_->open || !ask(index, layout_, source_.backwards, asked)) return false;
+        const std::uint64_t most = source_.chunks.chunk_bytes != 0 ? ChunkReads::kMostAhead : data::kMostCached;
+        if (asked.elements > most / layout_.item_bytes()) return false;
         try {
             return layout_.runs(asked.box, runs);
         } catch (const std::bad_alloc&) {
@@ -399,6 +454,9 @@ class SmallReader {
     // Out of decoded chunks.
     Took take_chunks(const Asked& asked, std::span<const FileRun> runs, std::pair<const File*, MemoryView> place) {
         ChunkReads chunks(source_.chunks, place.first);
+        if (const auto ready = chunks.prepare(runs); ready != ChunkReads::Found::here) {
+            return ready == ChunkReads::Found::not_open ? Took::not_open : Took::nothing;
+        }
         for (const FileRun& run : runs) {
             auto* const to = static_cast<std::byte*>(place.second.data) + run.memory_offset;
             const auto found = chunks.copy(run.file_offset, run.bytes, to);

@@ -15,9 +15,13 @@ void SmallTally::add(const SmallRead& done) {
     samples.try_emplace({done.memory.bytes, done.memory.kind, done.plan.get()}, done);
 }
 
-void SmallTally::add(const data::RunsRead& done) {
+void SmallTally::add(const data::RunsMoved& done) {
     ++reads;
     requested_bytes += done.requested_bytes;
+    add_moved(done);
+}
+
+void SmallTally::add_moved(const data::RunsMoved& done) {
     operations += done.operations;
     bytes += done.bytes;
     host_copies_bytes += done.host_copies_bytes;

@@ -13,7 +13,7 @@ namespace penstock::python {
 
 // Requires: the GIL, for all of it.
 struct SmallTally {
-    static constexpr std::size_t kMostSamples = data::RunsRead::kMostSamples;
+    static constexpr std::size_t kMostSamples = data::RunsMoved::kMostSamples;
     bool open = true;  // false: readers of this file answer None
     std::uint64_t requested_bytes = 0;
     std::uint64_t reads = 0, operations = 0, bytes = 0, host_copies_bytes = 0;
@@ -25,7 +25,8 @@ struct SmallTally {
     std::map<std::tuple<std::uint64_t, MemoryKind, const SmallPlan*>, SmallRead> samples;
 
     void add(const SmallRead& done);
-    void add(const data::RunsRead& done);
+    void add(const data::RunsMoved& done);        // a read, or a write
+    void add_moved(const data::RunsMoved& done);  // a part of one
     void add_stream(std::uint64_t bytes);
 };
 

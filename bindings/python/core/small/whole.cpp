@@ -13,7 +13,7 @@ bool load(const Context& context, const std::string& name, PythonBuffer& buffer)
     buffer.owner = context.allocate(bytes);
     buffer.part = buffer.owner.view();
     const data::FileRun whole{0, 0, bytes};
-    data::RunsRead done;
+    data::RunsMoved done;
     return data::read_box(file, {&whole, 1}, {{buffer.part.data, bytes, MemoryKind::system}, done});
 }
 

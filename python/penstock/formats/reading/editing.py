@@ -31,13 +31,14 @@ class Editor(NamedTuple):
 
 
 class Editors:
-    """Those of an open file. One is made at the second question between two changes: it takes as long as a transfer."""
+    """Those of an open file. One is made at the second question between two changes: it takes as long as a transfer.
+    Many rows take longer: for them it is made at once."""
 
     def __init__(self, context: _core.Context, tally: _core.SmallTally, source: MetadataSource) -> None:
         self._context, self._tally, self._source = context, tally, source
         self._known: dict[str, tuple[int, Editor | bool]] = {}  # changes; True: the next question makes one
 
-    def of(self, name: str) -> Editor | None:
+    def of(self, name: str, at_once: bool = False) -> Editor | None:
         """None: transfers read and write the dataset now."""
         changes, known = self._known.get(name, (-1, False))
         if changes == self._source.changes:
@@ -45,7 +46,7 @@ class Editors:
         if len(self._known) >= _MOST_KEPT:
             self._known.clear()
         self._known[name] = self._source.changes, True
-        return None
+        return self._made(name) if at_once else None
 
     def lend(self, mover: Mover, reader: _core.SmallReader) -> bool:
         """Opens the file for one of them. False: there is no room for it, or another file has the name now."""

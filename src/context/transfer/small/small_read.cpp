@@ -85,6 +85,12 @@ bool may_be_small(const Submission& submission, const Extent& extent, bool or_la
     return !extent.file->place || (extent.bytes < policy::kAskedMin && !options.adaptive);
 }
 
+// Whether writes of the file may go to the page cache without a plan of their own.
+bool stays_in_cache(const Submission& submission, const OpenFile& file) {
+    return submission.to_host() && submission.path() == PathKind::automatic && !file.place && file.answers_here() &&
+           !submission.options.durable && submission.context.options.workers == 0;
+}
+
 // The memory is as its caller says, unless it leaves a buffer of the context: then a transfer refuses it.
 bool inside(const Memory& memory, const Extent& extent) {
     const auto before = static_cast<std::uint64_t>(static_cast<const std::byte*>(extent.memory) -
@@ -185,9 +191,7 @@ std::optional<SmallRead> small_read(const Submission& submission, const Extent& 
 std::optional<SmallWrite> small_write(const Submission& submission, const Extent& extent) {
     ContextState& context = submission.context;
     context.check_process();
-    const bool plain = submission.to_host() && submission.path() == PathKind::automatic && !extent.file->place &&
-                       extent.file->answers_here() && !submission.options.durable && context.options.workers == 0;
-    if (!plain || extent.bytes == 0 || extent.memory == nullptr) return {};
+    if (!stays_in_cache(submission, *extent.file) || extent.bytes == 0 || extent.memory == nullptr) return {};
     if (extent.bytes > context.machine().caller_cached_bytes || extent.offset_bytes > kLastOffset - extent.bytes) {
         return std::nullopt;
     }
@@ -321,6 +325,38 @@ std::optional<SmallReads> small_reads(const Submission& submission, const std::s
         sample.seconds = made.seconds / static_cast<double>(ranges.size());
         sample.pinned_peak_bytes = context.engine.pinned_peak_bytes();
     }
+    return made;
+}
+
+std::optional<SmallWrites> small_writes(const Submission& submission, const std::shared_ptr<OpenFile>& file,
+                                        const SmallPieces& pieces) {
+    const MemoryView& memory = pieces.memory;
+    ContextState& context = submission.context;
+    context.check_process();
+    if (!stays_in_cache(submission, *file)) return std::nullopt;
+    const std::shared_ptr<Memory> ours = context.memory_at(memory.data);  // kept until the bytes are there
+    Extent extent{file, 0, memory.data, memory.bytes};
+    if (ours && !inside(*ours, extent)) return std::nullopt;
+    const FirstTouch touch = ours ? ours->first_touch() : FirstTouch::none;
+    const UnderWay under_way(context, *file);
+    const int fd = file->handle().buffered_fd;
+    SmallWrites made;
+    const long waits = context.system.waits_of_thread();
+    for (std::span<const Range> left = pieces.ranges; !left.empty();) {
+        const std::span<const Range> some = left.first(continued(left));
+        extent.memory = memory.data;
+        extent.bytes = memory.bytes;
+        if (!planned(submission, some, made, {&extent, touch})) return std::nullopt;
+        const ssize_t put = context.system.pwrite(fd, extent.memory, extent.bytes, extent.offset_bytes);
+        if (!std::cmp_equal(put, extent.bytes)) return std::nullopt;
+        file->write_ended({}, {&extent, 1});
+        made.bytes += extent.bytes;
+        ++made.operations;
+        left = left.subspan(some.size());
+    }
+    made.waits += context.system.waits_of_thread() - waits;
+    made.seconds = seconds_since(submission.started);
+    for (SmallWrite& sample : made.samples) sample.seconds = made.seconds / static_cast<double>(pieces.ranges.size());
     return made;
 }
 

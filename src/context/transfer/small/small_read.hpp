@@ -68,4 +68,8 @@ struct SmallPieces {
 std::optional<SmallReads> small_reads(const Submission& submission, const std::shared_ptr<OpenFile>& file,
                                       const SmallPieces& pieces);
 
+// small_write() of pieces of memory that the host reaches, one after the other, each up to kSmallReadBytes.
+std::optional<SmallWrites> small_writes(const Submission& submission, const std::shared_ptr<OpenFile>& file,
+                                        const SmallPieces& pieces);
+
 }  // namespace penstock::context

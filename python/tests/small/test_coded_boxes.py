@@ -1,0 +1,117 @@
+"""Boxes of some MiB of compressed chunks, decoded by all cores in front of the copy, without a plan and a transfer."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import penstock
+from penstock.formats.state import FileState
+
+h5py = pytest.importorskip("h5py")
+
+WHOLE = np.random.default_rng(8).integers(0, 1000, (1000, 1500)).astype("i4")  # 6 MB
+CHUNKS = (100, 130)  # 50.8 KiB; the last ones reach beyond the end
+BOXES = {
+    "a row": np.s_[7],
+    "a column": np.s_[:, 7:8],
+    "a tile": np.s_[250:650, 100:900],
+    "the end": np.s_[333:, 1111:],
+    "all": ...,
+}
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("coded") / "x.h5"
+    with h5py.File(made, "w") as file:
+        file.create_dataset("gzip", data=WHOLE, chunks=CHUNKS, compression="gzip", shuffle=True)
+        file.create_dataset("foreign", data=WHOLE.astype(">i4"), chunks=CHUNKS, compression="gzip")
+        holes = file.create_dataset("holes", WHOLE.shape, "i4", chunks=CHUNKS, compression="gzip", fillvalue=-3)
+        holes[:500] = WHOLE[:500]
+    long_ago = time.time() - 60  # of a file that changed just now no decoded chunk is kept
+    os.utime(made, (long_ago, long_ago))
+    while time.time_ns() - made.stat().st_ctime_ns < 2_100_000_000:
+        time.sleep(0.1)
+    return made
+
+
+def count_transfers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    made: list[str] = []
+    usual = FileState.start_read
+
+    def counted(self: FileState, *given: Any, **options: Any) -> Any:
+        made.append("read")
+        return usual(self, *given, **options)
+
+    monkeypatch.setattr(FileState, "start_read", counted)
+    return made
+
+
+@pytest.mark.parametrize("name", ["gzip", "foreign"])
+@pytest.mark.parametrize("box", BOXES.values(), ids=BOXES)
+def test_have_the_elements_at_the_first_read_and_the_second(
+    path: Path, name: str, box: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = count_transfers(monkeypatch)
+    with penstock.open(path, device="host") as file:
+        first = file[name][box]
+        out = np.zeros_like(WHOLE[box])
+        file[name].read(box, out=out)
+        assert np.array_equal(np.asarray(first), WHOLE[box]) and np.array_equal(out, WHOLE[box])
+        told = file.evidence()
+    assert not made
+    assert told["formats"]["requested_bytes"] == 2 * out.nbytes
+    assert set(told["paths"][0]) and told["path"] == "buffered"
+
+
+def test_chunks_of_which_a_part_was_taken_are_kept(path: Path) -> None:
+    with penstock.open(path, device="host") as file:
+        np.asarray(file["gzip"][BOXES["a tile"]])
+        before = file.evidence()
+        np.asarray(file["gzip"][260:640, 140:890])
+        after = file.evidence()
+    assert after["paths"][0]["bytes"] == before["paths"][0]["bytes"] > 0, "the second read asks the file for nothing"
+
+
+def test_what_is_not_simple_is_left_to_a_transfer(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = count_transfers(monkeypatch)
+    with penstock.open(path, device="host") as file:
+        holes = np.asarray(file["holes"][400:600])
+    assert made and np.array_equal(holes[:100], WHOLE[400:500]) and (holes[100:] == -3).all()
+
+
+@pytest.mark.parametrize("fault", ["stream", "short file"])
+def test_damage_is_told_as_by_each_read(path: Path, tmp_path: Path, fault: str) -> None:
+    damaged = tmp_path / "damaged.h5"
+    with h5py.File(path) as file:
+        at, size = (lambda one: (one.byte_offset, one.size))(file["gzip"].id.get_chunk_info(8))
+    content = bytearray(path.read_bytes())
+    if fault == "stream":
+        content[at + 4 : at + size] = bytes(size - 4)
+    else:
+        del content[at + size // 2 :]
+    damaged.write_bytes(content)
+    told = []
+    for _ in range(2):
+        with pytest.raises(penstock.Error) as raised, penstock.open(damaged, device="host") as file:
+            file["gzip"][...]
+        told.append(str(raised.value))
+    assert told[0] == told[1] and "damaged.h5" in told[0]
+
+
+def test_a_file_that_changes_is_not_read_as_it_was(path: Path, tmp_path: Path) -> None:
+    copy, other = tmp_path / "copy.h5", tmp_path / "other.h5"
+    copy.write_bytes(path.read_bytes())
+    with h5py.File(other, "w") as file:
+        file.create_dataset("gzip", data=WHOLE + 1, chunks=CHUNKS, compression="gzip", shuffle=True)
+    with penstock.open(copy, device="host") as file:
+        assert np.array_equal(np.asarray(file["gzip"][BOXES["a tile"]]), WHOLE[BOXES["a tile"]])
+        copy.write_bytes(other.read_bytes())
+        with pytest.raises(penstock.Error, match="changed"):
+            file["gzip"][BOXES["a tile"]]
