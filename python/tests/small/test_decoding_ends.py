@@ -46,7 +46,7 @@ WAYS = [{}, {"path": "buffered"}]  # the threads that decode read too; transfers
 @pytest.mark.parametrize("options", WAYS)
 def test_batches_follow_each_other(large: Any, options: Any) -> None:
     file, data = large
-    assert same(file["x"].read(**options), data)
+    assert same(file["x"].start_read(**options).result(), data)  # read() of 8 MiB makes no batches
     counts = file.evidence()["formats"]
     assert counts["batches"] == 16
     assert counts["decoders"] == {"host by libdeflate": data.nbytes}
@@ -121,7 +121,7 @@ def test_what_a_disk_still_has_to_give_is_read_by_transfers(large: Any, monkeypa
         return done + bytes(len(source[1]) - 1), True, row, fault
 
     monkeypatch.setattr(_core, "read_chunks", waiting)
-    assert same(file["x"][...], data)
+    assert same(file["x"].start_read().result(), data)
     counts = file.evidence()["formats"]
     assert len(asked) == 1
     assert counts["decoders"] == {"host by libdeflate": data.nbytes}
