@@ -13,6 +13,7 @@
  *     penstock_mpi_rows(particles, rows, comm);                  (rows: room for a number of each rank)
  *     dataset.process_rows = rows; dataset.process_count = options.processes;
  *     penstock_snapshot_add_dataset(snapshot, &dataset, &error); (shape: of this rank)
+ *     penstock_mpi_snapshot_add_cells(snapshot, &cells, positions, types, comm, &error);   (where it has cells)
  *     penstock_mpi_snapshot_write(snapshot, fields, count, comm, &error);
  *
  *     penstock_restart_options options = penstock_mpi_restart_options(comm);
@@ -209,6 +210,44 @@ static inline void penstock_mpi_rows(uint64_t rows, uint64_t* all, MPI_Comm comm
     MPI_Allgather(&rows, 1, MPI_UINT64_T, all, 1, MPI_UINT64_T, comm);
 }
 
+/* Not for programs. Whether all ranks have one number; an error on all of them where they do not. */
+static inline int penstock_mpi_alike(uint64_t number, const char* cause, MPI_Comm comm, penstock_error* error) {
+    uint64_t low = 0, high = 0;
+    MPI_Allreduce(&number, &low, 1, MPI_UINT64_T, MPI_MIN, comm);
+    MPI_Allreduce(&number, &high, 1, MPI_UINT64_T, MPI_MAX, comm);
+    if (low == high) return PENSTOCK_OK;
+    error->code = PENSTOCK_INVALID_ARGUMENT;
+    snprintf(error->operation, sizeof(error->operation), "agree");
+    snprintf(error->cause, sizeof(error->cause), "the ranks %s", cause);
+    snprintf(error->advice, sizeof(error->advice), "give the same names, types, shapes and attributes on each");
+    snprintf(error->message, sizeof(error->message), "agree: %s; %s", error->cause, error->advice);
+    return PENSTOCK_INVALID_ARGUMENT;
+}
+
+/* The group Cells of SWIFT, of the particles of all ranks: count types, after their datasets. Refuses grids and types
+ * that are not the same on all ranks, particles that do not lie sorted by cell, and a cell of two ranks. */
+static inline int penstock_mpi_snapshot_add_cells(penstock_snapshot* snapshot, const penstock_snapshot_cells* cells,
+                                                  const penstock_snapshot_positions* positions, uint64_t count,
+                                                  MPI_Comm comm, penstock_error* error) {
+    penstock_error own = PENSTOCK_ERROR_INIT;
+    penstock_snapshot_cell_sums sums = PENSTOCK_SNAPSHOT_CELL_SUMS_INIT;
+    const uint64_t most = 1u << 30; /* MPI takes an int */
+    if (error == NULL) error = &own;
+    int code = penstock_snapshot_count_cells(snapshot, cells, positions, count, &sums, error);
+    code = penstock_mpi_agreed(code, comm, error);
+    if (code == PENSTOCK_OK) code = penstock_mpi_alike(sums.digest, "give different cells", comm, error);
+    if (code != PENSTOCK_OK) return code;
+    for (uint64_t at = 0; at < sums.total_count; at += most) {
+        const int part = (int)(sums.total_count - at < most ? sums.total_count - at : most);
+        MPI_Allreduce(MPI_IN_PLACE, sums.totals + at, part, MPI_INT64_T, MPI_SUM, comm);
+    }
+    for (uint64_t at = 0; at < sums.extreme_count; at += most) {
+        const int part = (int)(sums.extreme_count - at < most ? sums.extreme_count - at : most);
+        MPI_Allreduce(MPI_IN_PLACE, sums.extremes + at, part, MPI_DOUBLE, MPI_MAX, comm);
+    }
+    return penstock_mpi_agreed(penstock_snapshot_add_counted_cells(snapshot, error), comm, error);
+}
+
 /* Not for programs. Where rank 0 has begun, on all ranks: PENSTOCK_MPI_PLACE bytes. */
 enum { PENSTOCK_MPI_PLACE = 4096 };
 static inline int penstock_mpi_place(penstock_snapshot* snapshot, char* place, MPI_Comm comm, penstock_error* error) {
@@ -254,20 +293,6 @@ static inline int penstock_mpi_snapshot_write(penstock_snapshot* snapshot, const
     }
     if (code != PENSTOCK_OK) penstock_snapshot_abandon(snapshot);
     return code;
-}
-
-/* Not for programs. Whether all ranks have one number; an error on all of them where they do not. */
-static inline int penstock_mpi_alike(uint64_t number, const char* cause, MPI_Comm comm, penstock_error* error) {
-    uint64_t low = 0, high = 0;
-    MPI_Allreduce(&number, &low, 1, MPI_UINT64_T, MPI_MIN, comm);
-    MPI_Allreduce(&number, &high, 1, MPI_UINT64_T, MPI_MAX, comm);
-    if (low == high) return PENSTOCK_OK;
-    error->code = PENSTOCK_INVALID_ARGUMENT;
-    snprintf(error->operation, sizeof(error->operation), "agree");
-    snprintf(error->cause, sizeof(error->cause), "the ranks %s", cause);
-    snprintf(error->advice, sizeof(error->advice), "give the same names, types, shapes and attributes on each");
-    snprintf(error->message, sizeof(error->message), "agree: %s; %s", error->cause, error->advice);
-    return PENSTOCK_INVALID_ARGUMENT;
 }
 
 static inline penstock_restart_options penstock_mpi_restart_options(MPI_Comm comm) {

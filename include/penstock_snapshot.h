@@ -92,6 +92,18 @@ typedef struct penstock_snapshot_positions {
     uint64_t particles;
 } penstock_snapshot_positions;
 
+/* What the processes of a snapshot count together. The numbers are the snapshot's, until they are added. */
+typedef struct penstock_snapshot_cell_sums {
+    uint64_t struct_size;
+    int64_t* totals; /* become the sums of those of all processes, each number for itself */
+    uint64_t total_count;
+    double* extremes; /* become the greatest of those of all processes */
+    uint64_t extreme_count;
+    uint64_t digest; /* the same in all processes that give the same grid and types */
+} penstock_snapshot_cell_sums;
+#define PENSTOCK_SNAPSHOT_CELL_SUMS_INIT \
+    { sizeof(penstock_snapshot_cell_sums), 0, 0, 0, 0, 0 }
+
 /* What a layout of a known code says of a snapshot besides its data. Units are those of the datasets. */
 typedef struct penstock_snapshot_preset {
     uint64_t struct_size;
@@ -148,6 +160,13 @@ int penstock_snapshot_add_values(penstock_snapshot* snapshot, const penstock_sna
  * where the particles of a type do not lie sorted by cell, and in snapshots of several processes. */
 int penstock_snapshot_add_cells(penstock_snapshot* snapshot, const penstock_snapshot_cells* cells,
                                 const penstock_snapshot_positions* positions, uint64_t count, penstock_error* error);
+/* Several processes do this in two steps: each counts its own particles, and adds the cells when the sums are those of
+ * all. Each cell is of one process, which has all its particles of a type. Else the second step is an error.
+ * penstock_mpi.h does both. */
+int penstock_snapshot_count_cells(penstock_snapshot* snapshot, const penstock_snapshot_cells* cells,
+                                  const penstock_snapshot_positions* positions, uint64_t count,
+                                  penstock_snapshot_cell_sums* sums, penstock_error* error);
+int penstock_snapshot_add_counted_cells(penstock_snapshot* snapshot, penstock_error* error);
 /* The particles in the order of their cells: order gets, for each, the number that it has now, from 0 on. Those of one
  * cell keep their order. Positions outside of the box are counted to the nearest cell. */
 int penstock_snapshot_cell_order(const penstock_snapshot_cells* cells, const penstock_snapshot_positions* positions,

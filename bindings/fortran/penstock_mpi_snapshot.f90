@@ -59,6 +59,38 @@ contains
     code = penstock_snapshot_add_dataset(snapshot, dataset, error)
   end function
 
+  ! The group Cells of SWIFT, of the particles of all ranks: count types, after their datasets. Refuses grids and types
+  ! that are not the same on all ranks, particles that do not lie sorted by cell, and a cell of two ranks.
+  integer(c_int) function penstock_mpi_snapshot_add_cells(snapshot, cells, positions, count, comm, error) result(code)
+    type(c_ptr), intent(in) :: snapshot
+    type(penstock_snapshot_cells), intent(in) :: cells
+    type(penstock_snapshot_positions), intent(in) :: positions(*)
+    integer(c_int64_t), intent(in) :: count
+    type(MPI_Comm), intent(in) :: comm
+    type(penstock_error), intent(inout) :: error
+    type(penstock_snapshot_cell_sums) :: sums
+    integer(c_int64_t), pointer :: totals(:)
+    real(c_double), pointer :: extremes(:)
+    integer(c_int64_t), parameter :: most = 2_c_int64_t**30 ! MPI takes a default integer
+    integer(c_int64_t) :: at
+    code = penstock_snapshot_count_cells(snapshot, cells, positions, count, sums, error)
+    code = penstock_mpi_agreed(code, comm, error)
+    if (code == penstock_ok) code = penstock_mpi_alike(sums%digest, 'add cells: the ranks give different cells; '// &
+                                                       'give the same grid and types on each', comm, error)
+    if (code /= penstock_ok) return
+    call c_f_pointer(sums%totals, totals, [sums%total_count])
+    call c_f_pointer(sums%extremes, extremes, [sums%extreme_count])
+    do at = 1, sums%total_count, most
+      call MPI_Allreduce(MPI_IN_PLACE, totals(at:), int(min(most, sums%total_count - at + 1)), MPI_INTEGER8, MPI_SUM, &
+                         comm)
+    end do
+    do at = 1, sums%extreme_count, most
+      call MPI_Allreduce(MPI_IN_PLACE, extremes(at:), int(min(most, sums%extreme_count - at + 1)), &
+                         MPI_DOUBLE_PRECISION, MPI_MAX, comm)
+    end do
+    code = penstock_mpi_agreed(penstock_snapshot_add_counted_cells(snapshot, error), comm, error)
+  end function
+
   ! Each rank gives its rows. The files get their names when all ranks have written; after a failure those that had the
   ! names stay as they were.
   integer(c_int) function penstock_mpi_snapshot_write(snapshot, fields, count, comm, error) result(code)

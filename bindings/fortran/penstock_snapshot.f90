@@ -47,6 +47,14 @@ module penstock_snapshot
     integer(c_int64_t) :: particles = 0
   end type
 
+  type, bind(c) :: penstock_snapshot_cell_sums
+    integer(c_int64_t) :: struct_size = 48
+    type(c_ptr) :: totals = c_null_ptr
+    integer(c_int64_t) :: total_count = 0
+    type(c_ptr) :: extremes = c_null_ptr
+    integer(c_int64_t) :: extreme_count = 0, digest = 0
+  end type
+
   type, bind(c) :: penstock_snapshot_preset
     integer(c_int64_t) :: struct_size = 208
     type(c_ptr) :: layout = c_null_ptr, run_name = c_null_ptr, system = c_null_ptr, code_version = c_null_ptr
@@ -105,6 +113,20 @@ module penstock_snapshot
       type(penstock_snapshot_cells), intent(in) :: cells
       type(penstock_snapshot_positions), intent(in) :: positions(*)
       integer(c_int64_t), value :: count
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    integer(c_int) function penstock_snapshot_count_cells(snapshot, cells, positions, count, sums, error) bind(c)
+      import
+      type(c_ptr), value :: snapshot
+      type(penstock_snapshot_cells), intent(in) :: cells
+      type(penstock_snapshot_positions), intent(in) :: positions(*)
+      integer(c_int64_t), value :: count
+      type(penstock_snapshot_cell_sums), intent(inout) :: sums
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    integer(c_int) function penstock_snapshot_add_counted_cells(snapshot, error) bind(c)
+      import
+      type(c_ptr), value :: snapshot
       type(penstock_error), intent(inout), optional :: error
     end function
     ! The numbers in `order` begin with 0.

@@ -64,6 +64,7 @@ contains
     type(penstock_snapshot_facts) :: facts_of_snapshot
     type(penstock_history_preset) :: preset_of_history
     type(penstock_snapshot_cells) :: cells
+    type(penstock_snapshot_cell_sums) :: sums
     type(penstock_restart_options) :: restart
     type(penstock_restart_field) :: field_of_restart
     type(penstock_restart_facts) :: facts_of_restart
@@ -72,7 +73,7 @@ contains
     call check(c_sizeof(attribute_of_snapshot) == attribute_of_snapshot%struct_size, 'penstock_snapshot_attribute')
     call check(c_sizeof(preset) == preset%struct_size, 'size of penstock_snapshot_preset')
     call check(c_sizeof(preset_of_history) == preset_of_history%struct_size, 'size of penstock_history_preset')
-    call check(c_sizeof(cells) == cells%struct_size, 'size of penstock_snapshot_cells')
+    call check(c_sizeof(cells) == cells%struct_size .and. c_sizeof(sums) == sums%struct_size, 'size of cells and sums')
     call check(c_sizeof(restart) == restart%struct_size, 'size of penstock_restart_options')
     call check(c_sizeof(field_of_restart) == field_of_restart%struct_size, 'size of penstock_restart_field')
     call check(c_sizeof(facts_of_restart) == facts_of_restart%struct_size, 'size of penstock_restart_facts')

@@ -4,7 +4,7 @@
  *     mpirun -n 4 ./mpi_particles snapshot.hdf5          one file
  *     mpirun -n 4 ./mpi_particles snapshot.hdf5 each     snapshot.0.hdf5, ..., and snapshot.hdf5, which shows them
  *
- * Rank 1 has no particles.
+ * Rank 1 has no particles. Each rank has a cell of the box: readers of SWIFT load a part of the box by the group Cells.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,6 +60,10 @@ int main(int count, char** arguments) {
     dataset.dtype = "uint64";
     dataset.rank = 1;
     need(penstock_snapshot_add_dataset(snapshot, &dataset, &error));
+    const penstock_snapshot_positions own_positions = {1, "float64", positions, own};
+    penstock_snapshot_cells cells = {sizeof(cells), {(uint64_t)ranks, 1, 1}, {0}}; /* particles are sorted by cell */
+    for (int k = 0; k < 3; ++k) cells.box_size[k] = PER_RANK * (double)ranks;
+    need(penstock_mpi_snapshot_add_cells(snapshot, &cells, &own_positions, 1, MPI_COMM_WORLD, &error));
     preset.layout = "gadget4";
     preset.box_size[0] = PER_RANK * (double)ranks;
     need(penstock_snapshot_use_preset(snapshot, &preset, &error));

@@ -81,6 +81,13 @@ struct SnapshotPositions {
     std::uint64_t particles = 0;
 };
 
+// What the processes of a snapshot count together. The numbers are the snapshot's, until add_counted_cells().
+struct SnapshotCellSums {
+    std::span<std::int64_t> totals{};  // become the sums of those of all processes, each number for itself
+    std::span<double> extremes{};      // become the greatest of those of all processes
+    std::uint64_t digest = 0;          // the same in all processes that give the same grid and types
+};
+
 // The particles in the order of their cells: the number that each of them has now. Those of one cell keep their order.
 // Positions outside of the box are counted to the nearest cell. Throws Error{invalid_argument}.
 std::vector<std::uint64_t> snapshot_cell_order(const SnapshotCells& cells, const SnapshotPositions& positions);
@@ -146,9 +153,13 @@ class Snapshot {
     // A dataset whose elements are given now, and not to write(). They are copied, from memory of the host.
     void add_values(const SnapshotDataset& dataset, std::span<const std::byte> values);
     // The group Cells of SWIFT, by which its readers load a part of the box: how many particles each cell has, where
-    // they lie, and the bounds of their positions. Throws Error where the particles of a type do not lie sorted by
-    // cell, and in snapshots of several processes.
+    // they lie, and the bounds of their positions. It comes after the datasets of the particles. Throws Error where the
+    // particles of a type do not lie sorted by cell, and in snapshots of several processes.
     void add_cells(const SnapshotCells& cells, std::span<const SnapshotPositions> types);
+    // Several processes do this in two steps: each counts its own particles, and adds the cells when the sums are those
+    // of all. Each cell is of one process, which has all its particles of a type: else add_counted_cells() throws.
+    SnapshotCellSums count_cells(const SnapshotCells& cells, std::span<const SnapshotPositions> types);
+    void add_counted_cells();
     // `path`: a group or a dataset that was added; "/" is the file. The attribute replaces one of its name.
     void set_attribute(const std::string& path, const SnapshotAttribute& attribute);
 

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <string>
 #include <utility>
 
 #include "formats/faults.hpp"
 #include "penstock/error.hpp"
+#include "snapshot/digest_sum.hpp"
 
 namespace penstock::snapshot {
 namespace {
@@ -88,17 +90,39 @@ class PositionReader {
     bool is_double_ = false;
 };
 
-struct CellTable {
-    std::vector<std::int64_t> counts{}, offsets{};
-    std::vector<double> least{}, most{};
+constexpr double kLowest = -std::numeric_limits<double>::max();  // SWIFT has the bounds of empty cells from it
+
+// Of all types or of one: what belongs to a cell lies together.
+struct CellNumbers {
+    std::span<const std::int64_t> totals;
+    std::span<const double> extremes;
+
+    std::int64_t count(std::size_t cell) const { return totals[kCellTotals * cell]; }
+    std::int64_t offset(std::size_t cell) const { return totals[kCellTotals * cell + 1]; }
+    double least(std::size_t cell, std::size_t dimension) const { return -extremes[kCellExtremes * cell + dimension]; }
+    double most(std::size_t cell, std::size_t dimension) const {
+        return extremes[kCellExtremes * cell + 3 + dimension];
+    }
+    double last_process(std::size_t cell) const { return extremes[kCellExtremes * cell + 6]; }
+    double first_process(std::size_t cell) const { return -extremes[kCellExtremes * cell + 7]; }
+    std::size_t process(std::size_t cell) const { return static_cast<std::size_t>(last_process(cell)); }
 };
 
-CellTable table_of(const CellGrid& grid, const SnapshotPositions& positions) {
-    CellTable table;
-    table.counts.resize(grid.count());
-    table.offsets.resize(grid.count());
-    table.least.assign(3 * grid.count(), std::numeric_limits<double>::max());  // as SWIFT has it of empty cells
-    table.most.assign(3 * grid.count(), -std::numeric_limits<double>::max());
+template <typename Numbers>
+auto of_type(Numbers& all, std::size_t type, std::size_t types) {
+    const std::size_t each = all.size() / types;
+    return std::span(all).subspan(type * each, each);
+}
+
+std::string particles_of(std::uint32_t type) { return "particles of PartType" + std::to_string(type); }
+
+struct OwnNumbers {
+    std::span<std::int64_t> totals;
+    std::span<double> extremes;
+    double process = 0;
+};
+
+void count_type(const CellGrid& grid, const SnapshotPositions& positions, const OwnNumbers& own) {
     const PositionReader reader(positions);
     std::uint64_t before = 0;
     for (std::uint64_t particle = 0; particle < positions.particles; ++particle) {
@@ -111,14 +135,78 @@ CellTable table_of(const CellGrid& grid, const SnapshotPositions& positions) {
                                 "put the particles of all datasets into the order of their cells first");
         }
         before = cell;
-        ++table.counts[cell];
+        const auto totals = own.totals.subspan(kCellTotals * cell, kCellTotals);
+        const auto extremes = own.extremes.subspan(kCellExtremes * cell, kCellExtremes);
+        if (totals[0]++ == 0) {
+            totals[1] = static_cast<std::int64_t>(particle);
+            extremes[6] = own.process;
+            extremes[7] = -own.process;
+        }
         for (std::size_t i = 0; i < 3; ++i) {
-            table.least[3 * cell + i] = std::min(table.least[3 * cell + i], at[i]);
-            table.most[3 * cell + i] = std::max(table.most[3 * cell + i], at[i]);
+            extremes[i] = std::max(extremes[i], -at[i]);
+            extremes[3 + i] = std::max(extremes[3 + i], at[i]);
         }
     }
-    for (std::size_t cell = 1; cell < table.counts.size(); ++cell)
-        table.offsets[cell] = table.offsets[cell - 1] + table.counts[cell - 1];
+}
+
+// Each cell is of one process, and has rows that the process has; all cells have the rows of all processes.
+void check_type(const CellNumbers& numbers, std::uint32_t type, const std::vector<std::uint64_t>& process_rows) {
+    const std::string advice = "sum the totals of all processes, and take the greatest of their extremes";
+    const auto is_process = [&](double one) { return one >= 0 && one < static_cast<double>(process_rows.size()); };
+    const std::uint64_t rows = std::accumulate(process_rows.begin(), process_rows.end(), std::uint64_t{0});
+    std::uint64_t found = 0;
+    for (std::size_t cell = 0; kCellTotals * cell < numbers.totals.size(); ++cell) {
+        const auto count = static_cast<std::uint64_t>(numbers.count(cell));
+        if (count == 0) continue;
+        const double first = numbers.first_process(cell), last = numbers.last_process(cell);
+        if (is_process(first) && is_process(last) && first != last) {
+            throw refused_cells("processes " + std::to_string(static_cast<std::uint64_t>(first)) + " and " +
+                                    std::to_string(static_cast<std::uint64_t>(last)) + " both have " +
+                                    particles_of(type) + " in cell " + std::to_string(cell),
+                                "give all particles of a cell to one process, as SWIFT does");
+        }
+        const std::uint64_t own = is_process(last) && first == last ? process_rows[numbers.process(cell)] : 0;
+        if (count > own || static_cast<std::uint64_t>(numbers.offset(cell)) > own - count) {
+            throw refused_cells(
+                "no process has the " + particles_of(type) + " that cell " + std::to_string(cell) + " is said to have",
+                advice);
+        }
+        found += count;
+    }
+    if (found == rows) return;
+    throw refused_cells("the cells have " + std::to_string(found) + " " + particles_of(type) + ", and all processes " +
+                            std::to_string(rows),
+                        advice);
+}
+
+// The tables of a type, as they are in the file.
+struct CellTable {
+    std::vector<std::int64_t> counts{}, offsets{};
+    std::vector<std::int32_t> files{};
+    std::vector<double> least{}, most{};
+};
+
+// A cell without particles lies where the one before it ends.
+CellTable table_of(const CellNumbers& numbers, const std::vector<std::uint64_t>& process_rows, bool has_file_each) {
+    CellTable table;
+    std::vector<std::int64_t> first(process_rows.size());
+    if (!has_file_each) std::exclusive_scan(process_rows.begin(), process_rows.end(), first.begin(), std::int64_t{0});
+    std::int64_t at = 0;
+    std::int32_t file = 0;
+    for (std::size_t cell = 0; kCellTotals * cell < numbers.totals.size(); ++cell) {
+        if (numbers.count(cell) != 0) {
+            at = first[numbers.process(cell)] + numbers.offset(cell);
+            if (has_file_each) file = static_cast<std::int32_t>(numbers.process(cell));
+        }
+        table.counts.push_back(numbers.count(cell));
+        table.offsets.push_back(at);
+        table.files.push_back(file);
+        at += numbers.count(cell);
+        for (std::size_t i = 0; i < 3; ++i) {
+            table.least.push_back(numbers.least(cell, i));
+            table.most.push_back(numbers.most(cell, i));
+        }
+    }
     return table;
 }
 
@@ -130,26 +218,49 @@ CellDatasets::Valued valued(std::string path, std::vector<std::uint64_t> shape, 
 
 }  // namespace
 
-CellDatasets cell_datasets(const SnapshotCells& cells, std::span<const SnapshotPositions> types) {
+CellCounts count_cells(const SnapshotCells& cells, std::span<const SnapshotPositions> types, std::uint32_t process) {
     const CellGrid grid(cells);
+    CellCounts made{cells};
+    made.totals.resize(types.size() * grid.count() * kCellTotals);
+    made.extremes.assign(types.size() * grid.count() * kCellExtremes, kLowest);
+    for (std::size_t i = 0; i < types.size(); ++i) {
+        made.types.push_back(types[i].type);
+        count_type(grid, types[i],
+                   {of_type(made.totals, i, types.size()), of_type(made.extremes, i, types.size()), double(process)});
+    }
+    return made;
+}
+
+std::uint64_t cell_digest(const CellCounts& counts) {
+    DigestSum sum;
+    sum.add(std::as_bytes(std::span(counts.cells.cells)));
+    sum.add(std::as_bytes(std::span(counts.cells.box_size)));
+    for (const std::uint32_t type : counts.types) sum.add(std::uint64_t{type});
+    return sum.sum();
+}
+
+CellDatasets cell_datasets(const CellCounts& all, const CellRows& rows) {
+    const CellGrid grid(all.cells);
     const std::uint64_t count = grid.count();
     CellDatasets made;
     std::vector<double> centres;
     for (std::uint64_t cell = 0; cell < count; ++cell)
         for (const double one : grid.centre(cell)) centres.push_back(one);
     made.datasets.push_back(valued("Centres", {count, 3}, centres));
-    for (const SnapshotPositions& positions : types) {
-        const CellTable table = table_of(grid, positions);
-        const std::string name = "/PartType" + std::to_string(positions.type);
+    for (std::size_t i = 0; i < all.types.size(); ++i) {
+        const CellNumbers numbers{of_type(all.totals, i, all.types.size()), of_type(all.extremes, i, all.types.size())};
+        check_type(numbers, all.types[i], rows.process_rows[i]);
+        const CellTable table = table_of(numbers, rows.process_rows[i], rows.has_file_each);
+        const std::string name = "/PartType" + std::to_string(all.types[i]);
         made.datasets.push_back(valued("Counts" + name, {count}, table.counts));
         made.datasets.push_back(valued("OffsetsInFile" + name, {count}, table.offsets));
-        made.datasets.push_back(valued("Files" + name, {count}, std::vector<std::int32_t>(count)));
+        made.datasets.push_back(valued("Files" + name, {count}, table.files));
         made.datasets.push_back(valued("MinPositions" + name, {count, 3}, table.least));
         made.datasets.push_back(valued("MaxPositions" + name, {count, 3}, table.most));
     }
     const std::array<double, 3> size{grid.width(0), grid.width(1), grid.width(2)};
     std::array<std::int32_t, 3> along{};
-    std::copy(cells.cells.begin(), cells.cells.end(), along.begin());
+    std::copy(all.cells.cells.begin(), all.cells.cells.end(), along.begin());
     made.attributes.push_back(snapshot_array("nr_cells", {static_cast<std::int32_t>(count)}));
     made.attributes.push_back(snapshot_array("size", std::span<const double>(size)));
     made.attributes.push_back(snapshot_array("dimension", std::span<const std::int32_t>(along)));

@@ -38,6 +38,12 @@ void Snapshot::add_values(const SnapshotDataset& dataset, std::span<const std::b
 void Snapshot::add_cells(const SnapshotCells& cells, std::span<const SnapshotPositions> types) {
     of_snapshot(*state_, [&] { state_->add_cells(cells, types); });
 }
+SnapshotCellSums Snapshot::count_cells(const SnapshotCells& cells, std::span<const SnapshotPositions> types) {
+    return of_snapshot(*state_, [&] { return state_->count_cells(cells, types); });
+}
+void Snapshot::add_counted_cells() {
+    of_snapshot(*state_, [&] { state_->add_counted_cells(); });
+}
 void Snapshot::set_attribute(const std::string& path, const SnapshotAttribute& attribute) {
     of_snapshot(*state_, [&] { state_->set_attribute(path, attribute); });
 }

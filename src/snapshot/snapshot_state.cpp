@@ -9,7 +9,6 @@
 #include "formats/create/file_sink.hpp"
 #include "formats/create/hdf5/encoder.hpp"
 #include "formats/faults.hpp"
-#include "snapshot/cells.hpp"
 #include "snapshot/move_fields.hpp"
 #include "snapshot/snapshot_attribute.hpp"
 
@@ -26,6 +25,8 @@ TreeScope scope_of(const SnapshotOptions& options) {
 std::uint64_t whole_bytes(const formats::Hdf5Image& image) {
     return std::max<std::uint64_t>(image.end_bytes, image.metadata.size());
 }
+
+std::string coordinates_of(std::uint32_t type) { return "PartType" + std::to_string(type) + "/Coordinates"; }
 
 void write_image(const formats::Hdf5Image& image, const std::string& name, const File& file) {
     formats::FileSink sink(name, false);  // the file has no name yet: nothing in it needs an order
@@ -109,39 +110,75 @@ void SnapshotState::add_values(const SnapshotDataset& dataset, std::span<const s
         }
     }
     add_dataset(dataset);
-    KeptValues& kept = values_[path];
-    kept.bytes.assign(values.begin(), values.end());
-    kept.field = {path, kept.bytes.data(), kept.bytes.size()};
+    values_[path].keep(path, values);
+}
+void SnapshotState::KeptValues::keep(const std::string& path, std::span<const std::byte> values) {
+    bytes.assign(values.begin(), values.end());
+    field = {path, bytes.data(), bytes.size()};
+}
+
+// What is wrong with cells names the file.
+template <typename Call>
+auto SnapshotState::of_cells(Call&& call) const {
+    try {
+        return call();
+    } catch (const Error& error) {
+        throw refused("add cells", error.info().cause, error.info().advice);
+    }
+}
+
+SnapshotCellSums SnapshotState::count_cells(const SnapshotCells& cells, std::span<const SnapshotPositions> types) {
+    const char* operation = "add cells";
+    check_stage(operation, WriteStage::told);
+    for (const SnapshotPositions& one : types) {
+        const std::string path = coordinates_of(one.type);
+        const std::vector<std::uint64_t> rows = tree_.process_rows(path);
+        if (rows.empty()) throw refused(operation, path + " tells no rows of each process", "give process_rows");
+        const std::uint64_t own = rows[options_.process];
+        if (own == one.particles) continue;
+        throw refused(
+            operation,
+            path + " has " + std::to_string(own) + " particles, and the cells are of " + std::to_string(one.particles),
+            "add the dataset first, and give its positions");
+    }
+    counted_ = of_cells([&] { return snapshot::count_cells(cells, types, options_.process); });
+    return {counted_->totals, counted_->extremes, cell_digest(*counted_)};
+}
+
+void SnapshotState::add_counted_cells() {
+    const char* operation = "add cells";
+    check_stage(operation, WriteStage::told);
+    if (!counted_) throw refused(operation, "no particles were counted", "call count_cells first");
+    const CellCounts all = std::move(*counted_);
+    counted_.reset();
+    CellRows rows{{}, options_.file_each};
+    for (const std::uint32_t type : all.types) rows.process_rows.push_back(tree_.process_rows(coordinates_of(type)));
+    const CellDatasets made = of_cells([&] { return cell_datasets(all, rows); });
+    rows.has_file_each = false;
+    const CellDatasets shown = virtual_ ? cell_datasets(all, rows) : CellDatasets{};
+    for (std::size_t i = 0; i < made.datasets.size(); ++i)
+        add_cell_dataset(made.datasets[i], virtual_ ? &shown.datasets[i] : nullptr);
+    add_group("Cells/Meta-data");
+    for (const SnapshotAttribute& one : made.attributes) set_attribute("Cells/Meta-data", one);
+}
+
+// The virtual file has tables of its own: its rows are those of all files, one behind the other.
+void SnapshotState::add_cell_dataset(const CellDatasets::Valued& own, const CellDatasets::Valued* shown) {
+    const std::string& path = own.dataset.path;
+    tell("add cells", [&](SnapshotTree& tree) { tree.add_dataset(own.dataset, TreeData::of_tree); });
+    values_[path].keep(path, own.bytes);
+    if (shown != nullptr) shown_[path].keep(path, shown->bytes);
 }
 
 void SnapshotState::add_cells(const SnapshotCells& cells, std::span<const SnapshotPositions> types) {
     const char* operation = "add cells";
     check_stage(operation, WriteStage::told);
     if (options_.processes != 1) {
-        throw refused(operation, "cells of several processes are not made here",
-                      "add the datasets of Cells by their names");
+        throw refused(operation, "one process has not all particles",
+                      "call count_cells, and add_counted_cells with the sums of all processes");
     }
-    const CellDatasets made = [&] {
-        try {
-            return cell_datasets(cells, types);
-        } catch (const Error& error) {
-            throw refused(operation, error.info().cause, error.info().advice);
-        }
-    }();
-    for (const SnapshotPositions& one : types) {
-        const auto found = tree_.fields().find("PartType" + std::to_string(one.type) + "/Coordinates");
-        const std::uint64_t rows =
-            found == tree_.fields().end() ? 0 : tree_.tree().objects[found->second.object].dataset.shape[0];
-        if (rows != one.particles) {
-            throw refused(operation,
-                          "PartType" + std::to_string(one.type) + "/Coordinates has " + std::to_string(rows) +
-                              " particles, and the cells are of " + std::to_string(one.particles),
-                          "add the dataset first, and give its positions");
-        }
-    }
-    for (const CellDatasets::Valued& one : made.datasets) add_values(one.dataset, one.bytes);
-    add_group("Cells/Meta-data");
-    for (const SnapshotAttribute& one : made.attributes) set_attribute("Cells/Meta-data", one);
+    static_cast<void>(count_cells(cells, types));
+    add_counted_cells();
 }
 
 void SnapshotState::set_attribute(const std::string& path, const SnapshotAttribute& attribute) {
@@ -273,10 +310,21 @@ SnapshotFacts SnapshotState::write(std::span<const SnapshotField> fields, const 
 
 void SnapshotState::give_names() {
     if (is_maker()) file_->publish();
-    if (!virtual_) return;
+    if (virtual_) write_virtual_file();
+}
+
+void SnapshotState::write_virtual_file() const {
     const formats::Hdf5Image image = formats::lay_out(virtual_->tree());
     SnapshotFile shown_file(context_,
                             SnapshotFileOptions{name_, whole_bytes(image), options_.durable, options_.replace, false});
+    std::vector<FieldPiece> pieces;
+    for (const auto& [path, kept] : shown_) {
+        const formats::ObjectNumber object = virtual_->fields().at(path).object;
+        const std::vector<FieldPiece> some =
+            pieces_of(kept.field, 0, virtual_->tree().objects[object].dataset, image.objects[object].data);
+        pieces.insert(pieces.end(), some.begin(), some.end());
+    }
+    move_fields(context_, {&shown_file.file(), name_, MemoryKind::system, {}}, pieces, {});
     write_image(image, name_, shown_file.file());
     shown_file.publish();
 }

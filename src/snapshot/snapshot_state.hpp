@@ -14,6 +14,7 @@
 #include "context/files/process_mark.hpp"
 #include "formats/create/hdf5/layout.hpp"
 #include "penstock/snapshot.hpp"
+#include "snapshot/cells.hpp"
 #include "snapshot/target_file.hpp"
 #include "snapshot/told_tree.hpp"
 
@@ -29,6 +30,8 @@ class SnapshotState {
     void add_dataset(const SnapshotDataset& dataset);
     void add_values(const SnapshotDataset& dataset, std::span<const std::byte> values);
     void add_cells(const SnapshotCells& cells, std::span<const SnapshotPositions> types);
+    SnapshotCellSums count_cells(const SnapshotCells& cells, std::span<const SnapshotPositions> types);
+    void add_counted_cells();
     void set_attribute(const std::string& path, const SnapshotAttribute& attribute);
     void use_preset(const SnapshotPreset& preset);
     void use_stream(std::uintptr_t stream) noexcept { stream_ = stream; }
@@ -48,6 +51,7 @@ class SnapshotState {
     };
     // The elements of a dataset that write() is not given.
     struct KeptValues {
+        void keep(const std::string& path, std::span<const std::byte> values);
         std::vector<std::byte> bytes;
         SnapshotField field;
     };
@@ -55,6 +59,10 @@ class SnapshotState {
 
     template <typename Call>
     void tell(const char* operation, Call&& call);
+    template <typename Call>
+    auto of_cells(Call&& call) const;
+    void add_cell_dataset(const CellDatasets::Valued& own, const CellDatasets::Valued* shown);
+    void write_virtual_file() const;
     Error refused(const char* operation, std::string cause, std::string advice) const;
     void check_stage(const char* operation, WriteStage wanted) const;
     std::vector<CheckedField> checked(std::span<const SnapshotField> fields) const;
@@ -70,6 +78,8 @@ class SnapshotState {
     SnapshotTree tree_;                           // of the file that this process writes
     std::optional<SnapshotTree> virtual_;         // of the file that shows all as one
     std::map<std::string, KeptValues> values_{};  // by path
+    std::map<std::string, KeptValues> shown_{};   // those that the virtual file has itself
+    std::optional<CellCounts> counted_;           // until the sums of all processes are added
     formats::Hdf5Image image_{};
     std::optional<SnapshotFile> file_;
     double layout_seconds_ = 0;

@@ -1,5 +1,5 @@
 // Snapshots: what is told is in the file, the data lie where the layout says, and a refusal leaves no file. The Python
-// tests compare the file with what h5py reads. Tried with them: arepo, cells, chunk_sums, gadget_family, gizmo, gothic,
+// tests compare the file with what h5py reads. Tried with them: arepo, chunk_sums, gadget_family, gizmo, gothic,
 // move_fields, target_file, told_tree.
 #include "penstock/snapshot.hpp"
 
@@ -14,7 +14,6 @@
 #include "context/test_files.hpp"
 #include "penstock/checksum.hpp"
 #include "penstock/context.hpp"
-#include "snapshot/cells.hpp"
 #include "snapshot/chunk_sums.hpp"
 
 namespace penstock {
@@ -99,9 +98,8 @@ TEST_P(SnapshotTest, wrong_definitions_are_refused_and_not_kept) {
     expect_refusal({"two members x"}, [&] { snapshot.add_link("a/x", "/b"); });
     expect_refusal({"'a/z' has the type 'float31'"}, [&] { snapshot.add_dataset({"a/z", "float31", {2}}); });
     expect_refusal({"is no name of a member"}, [&] { snapshot.add_dataset({std::string("a\0b", 3), "float32", {2}}); });
-    expect_refusal({"a zero byte"}, [&] {
-        snapshot.set_attribute("a", {.name = "text", .texts = {std::string("x\0y", 3)}});
-    });
+    expect_refusal({"a zero byte"},
+                   [&] { snapshot.set_attribute("a", {.name = "text", .texts = {std::string("x\0y", 3)}}); });
     expect_refusal({"leads nowhere"}, [&] { snapshot.add_link("a/z", ""); });
     expect_refusal({"no group or dataset 'b'"}, [&] { snapshot.set_attribute("b", snapshot_scalar("n", 1)); });
     SnapshotAttribute attribute = snapshot_scalar("n", 1);
@@ -252,17 +250,6 @@ TEST(ChunkSums, zeros_behind_the_data_are_summed_by_arithmetic) {
             }
         }
     }
-}
-
-TEST(SnapshotCellsTest, order_and_tables_follow_the_grid) {
-    const std::vector<double> at{9, 1, 1, 1, 1, 9, 1, 1, 1};
-    const SnapshotCells cells{{2, 2, 2}, {10, 10, 10}};
-    const SnapshotPositions positions{0, "float64", at.data(), 3};
-    EXPECT_EQ(snapshot_cell_order(cells, positions), (std::vector<std::uint64_t>{2, 1, 0}));
-    EXPECT_THROW(snapshot::cell_datasets(cells, {&positions, 1}), Error);
-    const std::vector<double> sorted{1, 1, 1, 1, 1, 9, 9, 1, 1};
-    const SnapshotPositions right{0, "float64", sorted.data(), 3};
-    EXPECT_EQ(snapshot::cell_datasets(cells, {&right, 1}).datasets.size(), 6U);
 }
 
 }  // namespace

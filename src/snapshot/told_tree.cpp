@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
-#include <span>
 #include <string_view>
 #include <utility>
 
@@ -12,6 +11,7 @@
 #include "formats/create/hdf5/layout.hpp"
 #include "formats/create/hdf5/messages.hpp"
 #include "formats/faults.hpp"
+#include "snapshot/digest_sum.hpp"
 #include "snapshot/snapshot_attribute.hpp"
 
 namespace penstock::snapshot {
@@ -64,24 +64,6 @@ void set_chunks(const SnapshotDataset& told, formats::Hdf5Dataset& made) {
     made.chunk[0] = std::min(told.chunk_rows, made.shape[0]);
     if (told.has_checksums) made.filters.push_back({"fletcher32", {}});
 }
-
-// FNV-1a, of 64 bits.
-class DigestSum {
-  public:
-    void add(std::span<const std::byte> bytes) {
-        constexpr std::uint64_t kPrime = 0x100000001b3;
-        for (const std::byte one : bytes) sum_ = (sum_ ^ static_cast<std::uint64_t>(one)) * kPrime;
-    }
-    void add(const std::string& text) {
-        add(std::as_bytes(std::span(text)));
-        add(text.size());
-    }
-    void add(std::uint64_t number) { add(std::as_bytes(std::span(&number, 1))); }
-    std::uint64_t sum() const { return sum_; }
-
-  private:
-    std::uint64_t sum_ = 0xcbf29ce484222325;
-};
 
 }  // namespace
 
@@ -155,11 +137,11 @@ void SnapshotTree::check_rows(const SnapshotDataset& dataset, const std::string&
 }
 
 // The place of the rows of this process, and the shape that the file has.
-StoredField SnapshotTree::placed(const SnapshotDataset& dataset, formats::Hdf5Dataset& made) const {
+StoredField SnapshotTree::placed(const SnapshotDataset& dataset, formats::Hdf5Dataset& made, TreeData data) const {
     StoredField field{.bytes = element_bytes(made)};
     const std::vector<std::uint64_t>& rows = dataset.process_rows;
     const std::string path = without_slash(dataset.path);
-    if (scope_.rows == TreeRows::linked) {
+    if (scope_.rows == TreeRows::linked && data == TreeData::of_process) {
         if (made.shape.empty()) {
             throw refused("add dataset", "dataset " + shown(path) + " is one value, which a virtual file has not",
                           "give it a shape");
@@ -175,7 +157,7 @@ StoredField SnapshotTree::placed(const SnapshotDataset& dataset, formats::Hdf5Da
         if (!rows.empty()) made.shape[0] = first;
         return field;
     }
-    if (scope_.rows == TreeRows::of_this_process) return field;
+    if (scope_.rows != TreeRows::of_all) return field;
     if (rows.empty()) {
         field.is_others = scope_.process != 0;
         return field;
@@ -187,7 +169,7 @@ StoredField SnapshotTree::placed(const SnapshotDataset& dataset, formats::Hdf5Da
     return field;
 }
 
-void SnapshotTree::add_dataset(const SnapshotDataset& dataset) {
+void SnapshotTree::add_dataset(const SnapshotDataset& dataset, TreeData data) {
     const char* operation = "add dataset";
     const std::string path = without_slash(dataset.path);
     if (fields_.contains(path)) {
@@ -202,7 +184,7 @@ void SnapshotTree::add_dataset(const SnapshotDataset& dataset) {
                       "use names as float32, uint64 or bool, or S16 for text of 16 bytes");
     }
     static_cast<void>(formats::datatype_bytes(made.dataset.type, made.dataset.padding));  // throws of a foreign type
-    StoredField field = placed(dataset, made.dataset);
+    StoredField field = placed(dataset, made.dataset, data);
     set_chunks(dataset, made.dataset);
     formats::Hdf5Tree tree = tree_;
     field.object = formats::add_object(tree, path, std::move(made));
@@ -238,6 +220,13 @@ void SnapshotTree::set_attribute(const std::string& path, const SnapshotAttribut
     } else {
         all.push_back(std::move(made));
     }
+}
+
+std::vector<std::uint64_t> SnapshotTree::process_rows(const std::string& path) const {
+    const auto told = told_.find(path);
+    if (told == told_.end()) return std::vector<std::uint64_t>(scope_.processes);
+    if (scope_.processes == 1) return {told->second.shape.empty() ? 0 : told->second.shape[0]};
+    return told->second.process_rows;
 }
 
 // Those that have datasets PartTypeN/NAME, in the order of N, and then snp/NAME.

@@ -22,6 +22,11 @@ enum class TreeRows : std::uint8_t {
     linked,           // of all processes, in the files that each of them has
 };
 
+enum class TreeData : std::uint8_t {
+    of_process,  // in the file of each process
+    of_tree,     // in the file of the tree, also where that links others
+};
+
 struct TreeScope {
     TreeRows rows = TreeRows::of_all;
     std::uint32_t process = 0;
@@ -43,12 +48,14 @@ class SnapshotTree {
 
     void add_group(const std::string& path);
     void add_link(const std::string& path, const std::string& target, const std::string& file);
-    void add_dataset(const SnapshotDataset& dataset);
+    void add_dataset(const SnapshotDataset& dataset, TreeData data = TreeData::of_process);
     void set_attribute(const std::string& path, const SnapshotAttribute& attribute);
     void use_preset(const SnapshotPreset& preset);
 
     const formats::Hdf5Tree& tree() const { return tree_; }
     const std::map<std::string, StoredField>& fields() const { return fields_; }  // by path
+    // The rows of each process: none of a dataset that was not added, and no numbers of one without process_rows.
+    std::vector<std::uint64_t> process_rows(const std::string& path) const;
     // A sum of what all processes must have told alike.
     std::uint64_t digest() const;
 
@@ -57,7 +64,7 @@ class SnapshotTree {
     formats::ObjectNumber object_at(const std::string& path) const;
     ParticleGroups particle_groups() const;
     void check_rows(const SnapshotDataset& dataset, const std::string& path) const;
-    StoredField placed(const SnapshotDataset& dataset, formats::Hdf5Dataset& made) const;
+    StoredField placed(const SnapshotDataset& dataset, formats::Hdf5Dataset& made, TreeData data) const;
     Error refused(const char* operation, std::string cause, std::string advice) const;
 
     std::string name_;

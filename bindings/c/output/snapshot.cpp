@@ -78,6 +78,13 @@ penstock::SnapshotPositions snapshot_positions(const penstock_snapshot_positions
             &required("the type of the positions", given.dtype), given.data, given.particles};
 }
 
+std::vector<penstock::SnapshotPositions> all_positions(const penstock_snapshot_positions* given, std::uint64_t count) {
+    if (count != 0) required("the positions", given);
+    std::vector<penstock::SnapshotPositions> all;
+    for (std::uint64_t i = 0; i < count; ++i) all.push_back(snapshot_positions(given[i]));
+    return all;
+}
+
 std::string text_or_none(const char* text) { return text == nullptr ? "" : text; }
 
 penstock::SnapshotPreset snapshot_preset(const penstock_snapshot_preset* given) {
@@ -160,11 +167,27 @@ int penstock_snapshot_add_values(penstock_snapshot* snapshot, const penstock_sna
 int penstock_snapshot_add_cells(penstock_snapshot* snapshot, const penstock_snapshot_cells* cells,
                                 const penstock_snapshot_positions* positions, uint64_t count, penstock_error* error) {
     return guarded("add cells", error, [&] {
-        if (count != 0) required("the positions", positions);
-        std::vector<penstock::SnapshotPositions> all;
-        for (std::uint64_t i = 0; i < count; ++i) all.push_back(snapshot_positions(positions[i]));
-        opened(snapshot).add_cells(snapshot_cells(cells), all);
+        opened(snapshot).add_cells(snapshot_cells(cells), all_positions(positions, count));
     });
+}
+
+int penstock_snapshot_count_cells(penstock_snapshot* snapshot, const penstock_snapshot_cells* cells,
+                                  const penstock_snapshot_positions* positions, uint64_t count,
+                                  penstock_snapshot_cell_sums* sums, penstock_error* error) {
+    return guarded("add cells", error, [&] {
+        penstock_snapshot_cell_sums& out = required("penstock_snapshot_cell_sums", sums);
+        penstock::c::check_struct("penstock_snapshot_cell_sums", sums, {out.struct_size, sizeof(out), out.struct_size});
+        const auto all = opened(snapshot).count_cells(snapshot_cells(cells), all_positions(positions, count));
+        out.totals = all.totals.data();
+        out.total_count = all.totals.size();
+        out.extremes = all.extremes.data();
+        out.extreme_count = all.extremes.size();
+        out.digest = all.digest;
+    });
+}
+
+int penstock_snapshot_add_counted_cells(penstock_snapshot* snapshot, penstock_error* error) {
+    return guarded("add cells", error, [&] { opened(snapshot).add_counted_cells(); });
 }
 
 int penstock_snapshot_cell_order(const penstock_snapshot_cells* cells, const penstock_snapshot_positions* positions,

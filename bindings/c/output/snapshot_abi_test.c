@@ -244,8 +244,59 @@ static void particles_are_put_into_cells(void) {
     penstock_context_destroy(context);
 }
 
+/* What MPI_Allreduce does with the sums of two processes. */
+static void put_together(penstock_snapshot_cell_sums* one, penstock_snapshot_cell_sums* other) {
+    CHECK(one->digest == other->digest && one->total_count == 2 * 8 && one->extreme_count == 8 * 8);
+    CHECK(other->total_count == one->total_count && other->extreme_count == one->extreme_count);
+    for (uint64_t i = 0; i < one->total_count; ++i) one->totals[i] = other->totals[i] += one->totals[i];
+    for (uint64_t i = 0; i < one->extreme_count; ++i) {
+        const double most = one->extremes[i] > other->extremes[i] ? one->extremes[i] : other->extremes[i];
+        one->extremes[i] = other->extremes[i] = most;
+    }
+}
+
+static void two_processes_count_their_cells(void) {
+    static const uint64_t rows[] = {2, 1};
+    static const double at[] = {1, 1, 1, 9, 1, 1, 9, 9, 9};
+    penstock_context* context = made_context(0);
+    penstock_snapshot* snapshots[] = {part_of_two(context, 0), part_of_two(context, 1)};
+    penstock_snapshot_cells cells = {sizeof(cells), {2, 2, 2}, {10, 10, 10}};
+    penstock_snapshot_cell_sums sums[] = {PENSTOCK_SNAPSHOT_CELL_SUMS_INIT, PENSTOCK_SNAPSHOT_CELL_SUMS_INIT};
+    penstock_snapshot_cell_sums small = PENSTOCK_SNAPSHOT_CELL_SUMS_INIT;
+    penstock_error error = PENSTOCK_ERROR_INIT;
+    small.struct_size = 3;
+    for (int i = 0; i < 2; ++i) {
+        const penstock_snapshot_positions own = {1, "float64", at + 6 * i, rows[i]};
+        const uint64_t shape[] = {rows[i], 3};
+        penstock_snapshot_dataset dataset = PENSTOCK_SNAPSHOT_DATASET_INIT;
+        dataset.path = "PartType1/Coordinates";
+        dataset.dtype = "float64";
+        dataset.shape = shape;
+        dataset.rank = 2;
+        dataset.process_rows = rows;
+        dataset.process_count = 2;
+        CHECK(penstock_snapshot_add_dataset(snapshots[i], &dataset, NULL) == PENSTOCK_OK);
+        CHECK(penstock_snapshot_add_cells(snapshots[i], &cells, &own, 1, NULL) == PENSTOCK_INVALID_ARGUMENT);
+        CHECK(penstock_snapshot_add_counted_cells(snapshots[i], NULL) == PENSTOCK_INVALID_ARGUMENT);
+        CHECK(penstock_snapshot_count_cells(snapshots[i], &cells, &own, 1, NULL, NULL) == PENSTOCK_INVALID_ARGUMENT);
+        CHECK(penstock_snapshot_count_cells(snapshots[i], &cells, &own, 1, &small, NULL) == PENSTOCK_INVALID_ARGUMENT);
+        CHECK(penstock_snapshot_count_cells(snapshots[i], &cells, NULL, 1, &sums[i], NULL) ==
+              PENSTOCK_INVALID_ARGUMENT);
+        CHECK(penstock_snapshot_count_cells(snapshots[i], &cells, &own, 1, &sums[i], NULL) == PENSTOCK_OK);
+    }
+    put_together(&sums[0], &sums[1]);
+    CHECK(sums[0].totals[0] == 1 && sums[0].totals[2 * 4] == 1 && sums[0].totals[2 * 4 + 1] == 1);
+    CHECK(penstock_snapshot_add_counted_cells(snapshots[0], NULL) == PENSTOCK_OK);
+    sums[1].extremes[8 * 4 + 6] = 1; /* process 1 has particles of cell 4 too */
+    CHECK(penstock_snapshot_add_counted_cells(snapshots[1], &error) == PENSTOCK_INVALID_ARGUMENT);
+    CHECK(strstr(error.message, "processes 0 and 1 both have particles of PartType1 in cell 4") != NULL);
+    for (int i = 0; i < 2; ++i) penstock_snapshot_free(snapshots[i]);
+    penstock_context_destroy(context);
+}
+
 static void all_tests(void) {
     two_processes_write_their_rows();
+    two_processes_count_their_cells();
     particles_are_put_into_cells();
     a_snapshot_is_written();
     mistakes_are_refused();

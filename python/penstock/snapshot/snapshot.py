@@ -17,6 +17,7 @@ from penstock._text import need_characters
 from penstock._told import Evidence, evidence_of
 from penstock.formats.reading.target import Target, stream_handle
 from penstock.formats.writing import value_of
+from penstock.snapshot.cells import CellGrid, Positions, counted, together
 from penstock.snapshot.together import NewField, SnapshotRanks
 from penstock.snapshot.values import attributes_of, box_of, cells_of, masses_of, numbers_of, type_name
 
@@ -57,8 +58,8 @@ class Snapshot:
     elements in C order, and are kept until write() takes them.
 
     With `comm`, each process of MPI has a Snapshot and gives the rows that it has. One file has the rows of all, or
-    each process has its own. All of them make the Snapshot and call add_dataset() and write(), in one order: where one
-    fails in these, or where they add other datasets, all raise an Error that says so.
+    each process has its own. All of them make the Snapshot and call add_dataset(), add_cells() and write(), in one
+    order: where one fails in these, or where they add other datasets, all raise an Error that says so.
 
     Args:
         name: of the file. An older one is replaced.
@@ -137,14 +138,26 @@ class Snapshot:
         """The group Cells of SWIFT, by which swiftsimio loads a part of the box: how many particles each cell has,
         where they lie, and the bounds of their positions. After the datasets of the particles.
 
+        Of several processes, each gives the positions of its own particles. A cell is of one process, which has all its
+        particles of a type. The call is collective: where one of them fails, all raise its message.
+
         Args:
             cells: their number along each dimension.
             box_size: one length, or three.
             positions: of each type of particles, by its number: arrays of the host. Raises Error where they do not lie
                 sorted by cell: penstock.cell_order() tells how to sort them.
         """
-        types = [(kind, *numbers_of(one)) for kind, one in positions.items()]
-        self._raw.add_cells((cells_of(cells), box_of(box_size)), types)
+
+        def given() -> tuple[CellGrid, list[Positions]]:
+            types = [(kind, *numbers_of(one)) for kind, one in sorted(positions.items())]
+            return CellGrid(cells_of(cells), box_of(box_size), [kind for kind, _, _ in types]), types
+
+        grid, types = self._ranks.grid(given)
+        if self._ranks.alone:
+            self._raw.add_cells((grid.cells, grid.box_size), types)
+            return
+        told = self._ranks.each(lambda: counted(self._raw, grid, types), "adds cells")
+        self._ranks.each_own(lambda: self._raw.add_counted_cells(*together(grid, told)), "adds cells")
 
     def set_attrs(self, path: str, attrs: Mapping[str, Any]) -> None:
         """Attributes of a group or a dataset that was added; "/" is the file. Each replaces one of its name.

@@ -13,6 +13,7 @@ from penstock import _core
 from penstock._error import Error
 from penstock._files.communicator import Communicator
 from penstock._files.open_files import with_room
+from penstock.snapshot.cells import CellGrid
 
 _T = TypeVar("_T")
 _F = TypeVar("_F", bound="tuple[NewField, Any]")
@@ -65,6 +66,14 @@ class SnapshotRanks:
         for process, kind in enumerate(kinds):
             self._need_same(process, kinds[0], kind)
         return own, [[one.rows for one in each if one.rows is not None] for each in zip(*kinds, strict=True)]
+
+    def grid(self, look: Callable[[], tuple[CellGrid, _T]]) -> tuple[CellGrid, _T]:
+        """What `look` gave here. Raises Error in all processes where they give other grids."""
+        own, told = self._met(look, "adds cells", lambda given: given[0])
+        for process, one in enumerate(told):
+            if one != told[0]:
+                raise self._differ(f": process 0 gives {told[0]}, and process {process} {one}")
+        return own
 
     def _need_same(self, process: int, first: Sequence[NewField], own: Sequence[NewField]) -> None:
         for at in range(max(len(first), len(own))):

@@ -27,18 +27,23 @@ program particles
   type(penstock_error) :: error
   type(penstock_snapshot_options) :: options
   type(penstock_snapshot_field) :: fields(2)
+  type(penstock_snapshot_cells) :: cells
+  type(penstock_snapshot_positions) :: own_positions(1)
+  character(kind=c_char), target :: double(8) = ['f', 'l', 'o', 'a', 't', '6', '4', c_null_char]
   character(kind=c_char, len=22), target :: paths(2)
-  character(kind=c_char, len=256) :: name, empty, files
+  character(kind=c_char, len=256) :: name, empty, files, mistake
   real(c_double), allocatable, target :: positions(:, :)
   integer(c_int64_t), allocatable, target :: ids(:)
   type(c_ptr) :: context, snapshot
   integer(c_int64_t) :: own, i
-  integer :: rank
+  integer :: rank, ranks
   call MPI_Init()
   call MPI_Comm_rank(MPI_COMM_WORLD, rank)
+  call MPI_Comm_size(MPI_COMM_WORLD, ranks)
   call get_command_argument(1, name)
   call get_command_argument(2, empty) ! the ranks without particles, a digit each
   call get_command_argument(3, files)
+  call get_command_argument(4, mistake)
   own = merge(0, 1000 - rank, scan(empty, achar(iachar('0') + rank)) > 0)
   allocate (positions(3, own), ids(own))
   ids = [(int(rank, c_int64_t)*1000 + i, i=0, own - 1)]
@@ -55,6 +60,13 @@ program particles
                                         MPI_COMM_WORLD, error))
   call need(penstock_mpi_snapshot_array(snapshot, 'PartType1/ParticleIDs', 'uint64', shape(ids, c_int64_t), &
                                         MPI_COMM_WORLD, error))
+  cells%cells = [ranks, 1, 1]
+  cells%box_size = 1000*ranks
+  if (mistake == 'shared') cells%cells(1) = 1
+  if (mistake == 'differ') cells%box_size(2) = 1000 + rank
+  if (mistake == 'unsorted' .and. rank == 1) positions(1, 5) = 1000*ranks
+  own_positions(1) = penstock_snapshot_positions(1, c_loc(double), c_loc(positions), own)
+  call need(penstock_mpi_snapshot_add_cells(snapshot, cells, own_positions, 1_c_int64_t, MPI_COMM_WORLD, error))
   paths = ['PartType1/Coordinates'//c_null_char, 'PartType1/ParticleIDs'//c_null_char]
   fields(1) = penstock_snapshot_field(c_loc(paths(1)), c_loc(positions), 24*own)
   fields(2) = penstock_snapshot_field(c_loc(paths(2)), c_loc(ids), 8*own)
@@ -117,11 +129,24 @@ def check(name: Path, ranks: int, files: str, empty: str = "1") -> None:
     with h5py.File(name) as file:
         np.testing.assert_array_equal(file["PartType1/ParticleIDs"][...], wanted)
         np.testing.assert_array_equal(file["PartType1/Coordinates"][...], wanted[:, None] + [0, 0.25, 0.5])
+        check_cells(file, rows, [0] * ranks)
     parts = [f"{name.stem}.{rank}.hdf5" for rank in range(ranks)] if files == "each" else []
     assert sorted(one.name for one in name.parent.iterdir()) == sorted([*parts, name.name])
     for part, own in zip(parts, rows, strict=False):
         with h5py.File(name.with_name(part)) as file:
             np.testing.assert_array_equal(file["PartType1/ParticleIDs"][...], own)
+            check_cells(file, rows, list(range(ranks)))
+
+
+def check_cells(file: h5py.File, rows: list[np.ndarray], files: list[int]) -> None:
+    """Each rank has a cell. `files`: of each cell."""
+    sizes = [len(one) for one in rows]
+    first = np.cumsum([0, *sizes[:-1]]) if not any(files) else np.zeros(len(rows), int)
+    some = np.flatnonzero(sizes)
+    assert list(file["Cells/Counts/PartType1"]) == sizes
+    assert [file["Cells/OffsetsInFile/PartType1"][cell] for cell in some] == list(first[some])
+    assert [file["Cells/Files/PartType1"][cell] for cell in some] == [files[cell] for cell in some]
+    assert [file["Cells/MaxPositions/PartType1"][cell, 2] for cell in some] == [rows[cell][-1] + 0.5 for cell in some]
 
 
 @pytest.mark.parametrize("files", ["one", "each"])
@@ -153,3 +178,20 @@ def test_a_failure_is_told_by_its_words(c_program: list[str], tmp_path: Path, ra
     said = tmp_path / "said"
     ran = run([*launcher, *says_to(said), binary], ranks, str(tmp_path / "none" / "s.hdf5"))
     assert ran.returncode != 0 and "No such file or directory" in said.read_text()
+
+
+# Ranks of Fortran wait for each other in the functions that those of C do.
+@pytest.mark.parametrize(
+    ("mistake", "words"),
+    [
+        ("shared", "both have particles of PartType1 in cell 0; give all particles of a cell to one process"),
+        ("differ", "the ranks give different cells; give the same grid and types on each"),
+        ("unsorted", "particle 5 of PartType1 lies in cell 1, and the one before it in cell 2"),
+    ],
+)
+def test_wrong_cells_are_refused_on_all_ranks(
+    fortran_program: list[str], tmp_path: Path, mistake: str, words: str
+) -> None:
+    ran = run(fortran_program, 3, str(tmp_path / "s.hdf5"), "-", "one", mistake)
+    assert ran.returncode != 0 and words in ran.stdout + ran.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -140,17 +140,11 @@ def test_what_ranks_may_not_do_is_told_on_all(tmp_path: Path) -> None:
     def virtual(comm: ThreadComm) -> None:
         write(comm, name, counts, virtual_file=True)
 
-    def cells(comm: ThreadComm) -> None:
-        fields = part(comm.rank, counts)
-        snapshot = penstock.Snapshot(name, fields, device="host", comm=comm)
-        snapshot.add_cells((1, 1, 1), 10.0, {1: fields["PartType1/Coordinates"]})
-
     for work, words in (
         (other_attribute, "the processes define different files"),
         (no_folder, "No such file"),
         (chunks, "has chunks, and rows of several processes in one file"),
         (virtual, "a virtual file shows the files of all processes, and they write one"),
-        (cells, "cells of several processes are not made here"),
     ):
         for error in on_ranks(3, work):
             assert isinstance(error, penstock.Error), error

@@ -24,6 +24,7 @@ class PythonSnapshot {
     }
 
     Context context;
+    SnapshotCellSums sums{};  // between count_cells and add_counted_cells; calls of use() alone touch them
 
   private:
     std::mutex mutex_;  // guards snapshot_
@@ -58,7 +59,8 @@ SnapshotCells cells_of(const nb::tuple& grid) {
 }
 
 // `types`: (type, name of the type of numbers, memory) of each.
-void add_cells(PythonSnapshot& self, const nb::tuple& grid, const nb::list& types) {
+template <class Call>
+void with_positions(PythonSnapshot& self, const nb::list& types, Call call) {
     std::list<BorrowedMemory> borrowed;
     std::vector<SnapshotPositions> positions;
     for (const nb::handle one : types) {
@@ -66,8 +68,47 @@ void add_cells(PythonSnapshot& self, const nb::tuple& grid, const nb::list& type
         positions.push_back(
             positions_of(nb::cast<std::uint32_t>(one[0]), nb::cast<std::string>(one[1]), borrowed.back().view()));
     }
+    self.use([&](Snapshot& snapshot) { call(snapshot, positions); });
+}
+
+void add_cells(PythonSnapshot& self, const nb::tuple& grid, const nb::list& types) {
     const SnapshotCells cells = cells_of(grid);
-    self.use([&](Snapshot& snapshot) { snapshot.add_cells(cells, positions); });
+    with_positions(self, types, [&](Snapshot& snapshot, const auto& all) { snapshot.add_cells(cells, all); });
+}
+
+template <class Number>
+nb::bytes bytes_of(std::span<const Number> numbers) {
+    return nb::bytes(numbers.data(), numbers.size_bytes());
+}
+
+// What this process counted, as bytes: int64 and float64.
+nb::tuple count_cells(PythonSnapshot& self, const nb::tuple& grid, const nb::list& types) {
+    const SnapshotCells cells = cells_of(grid);
+    std::vector<std::int64_t> totals;
+    std::vector<double> extremes;
+    with_positions(self, types, [&](Snapshot& snapshot, const auto& all) {
+        self.sums = {};
+        self.sums = snapshot.count_cells(cells, all);
+        totals.assign(self.sums.totals.begin(), self.sums.totals.end());
+        extremes.assign(self.sums.extremes.begin(), self.sums.extremes.end());
+    });
+    return nb::make_tuple(bytes_of<std::int64_t>(totals), bytes_of<double>(extremes));
+}
+
+// `totals` and `extremes`: memory with those of all processes.
+void add_counted_cells(PythonSnapshot& self, nb::handle totals, nb::handle extremes) {
+    const BorrowedMemory from(self.context, totals, BorrowedMemory::Use::read_from);
+    const BorrowedMemory also(self.context, extremes, BorrowedMemory::Use::read_from);
+    self.use([&](Snapshot& snapshot) {
+        const SnapshotCellSums into = std::exchange(self.sums, {});
+        if (from.view().bytes != into.totals.size_bytes() || also.view().bytes != into.extremes.size_bytes()) {
+            throw Error(ErrorCode::invalid_argument, "add cells", "there are more or fewer sums than were counted",
+                        "give those of count_cells, of all processes");
+        }
+        std::memcpy(into.totals.data(), from.view().data, from.view().bytes);
+        std::memcpy(into.extremes.data(), also.view().data, also.view().bytes);
+        snapshot.add_counted_cells();
+    });
 }
 
 // `order`: memory for as many numbers of 64 bits as there are particles.
@@ -154,6 +195,8 @@ void bind_snapshot(nb::module_& module) {
             arg("path"), arg("target"), arg("file"))
         .def("add_dataset", &add_dataset)
         .def("add_cells", &add_cells, arg("grid"), arg("types"))
+        .def("count_cells", &count_cells, arg("grid"), arg("types"))
+        .def("add_counted_cells", &add_counted_cells, arg("totals"), arg("extremes"))
         .def("set_attribute", &set_snapshot_attribute, arg("path"), arg("attribute"))
         .def("use_preset",
              [](PythonSnapshot& self, const nb::kwargs& keywords) {

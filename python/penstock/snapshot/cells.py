@@ -1,0 +1,58 @@
+"""The cells of a snapshot of several processes: what each of them counted, and what all counted together.
+
+What must stay true: a process sends the cells that it has particles of, and no others, so that all messages together
+are as long as one table of all cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+from penstock import _core
+
+_TOTALS, _EXTREMES = 2, 8  # numbers of a cell
+Positions = tuple[int, str, Any]  # of one type: its number, the name of the type of numbers, memory
+
+
+class CellGrid(NamedTuple):
+    """The cells of all types, one type behind the other. Each process gives the same."""
+
+    cells: list[int]  # along each dimension
+    box_size: list[float]
+    types: list[int]
+
+    def __str__(self) -> str:
+        return f"cells {self.cells} of a box {self.box_size} for the types {self.types}"
+
+
+class CountedCells(NamedTuple):
+    """What one process counted: of cells that have particles."""
+
+    cells: Any
+    totals: Any  # of each of these
+    extremes: Any
+
+
+def counted(raw: _core.Snapshot, grid: CellGrid, types: list[Positions]) -> CountedCells:
+    import numpy as np
+
+    all_totals, all_extremes = raw.count_cells((grid.cells, grid.box_size), types)
+    totals = np.frombuffer(all_totals, "i8").reshape(-1, _TOTALS)
+    extremes = np.frombuffer(all_extremes, "f8").reshape(-1, _EXTREMES)
+    cells = np.flatnonzero(totals[:, 0])
+    return CountedCells(cells, totals[cells], extremes[cells])
+
+
+def together(grid: CellGrid, all_counted: Sequence[CountedCells]) -> tuple[Any, Any]:
+    """The sums of all totals, and the greatest of all extremes, as arrays."""
+    import numpy as np
+
+    count = prod(grid.cells) * len(grid.types)
+    totals = np.zeros((count, _TOTALS), "i8")
+    extremes = np.full((count, _EXTREMES), -np.finfo("f8").max)
+    for one in all_counted:
+        totals[one.cells] += one.totals
+        extremes[one.cells] = np.maximum(extremes[one.cells], one.extremes)
+    return totals, extremes
