@@ -79,6 +79,16 @@ def test_chunks_of_which_a_part_was_taken_are_kept(path: Path) -> None:
     assert after["paths"][0]["bytes"] == before["paths"][0]["bytes"] > 0, "the second read asks the file for nothing"
 
 
+def test_chunks_are_kept_too_where_others_were_before(path: Path) -> None:
+    with penstock.open(path, device="host") as file:
+        np.asarray(file["gzip"][310:590, 140:800])  # nearly half of the chunks
+        np.asarray(file["gzip"][BOXES["a tile"]])
+        before = file.evidence()
+        np.asarray(file["gzip"][BOXES["a tile"]])
+        after = file.evidence()
+    assert after["paths"][0]["bytes"] == before["paths"][0]["bytes"] > 0
+
+
 def test_what_is_not_simple_is_left_to_a_transfer(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = count_transfers(monkeypatch)
     with penstock.open(path, device="host") as file:

@@ -115,8 +115,8 @@ def index_of(draw: st.DrawFn, rows: int, masks: bool = True) -> Any:
     if draw(st.integers(0, 3)) == 0:  # rows in any order, once each: a list, an array or a mask
         chosen = draw(st.lists(st.integers(0, rows - 1), min_size=1, max_size=rows, unique=True))
         mask = np.isin(np.arange(rows), chosen)
-        kinds = [chosen, np.array(chosen), np.array(chosen, "i4"), *([np.array(chosen, "i4") - rows, mask] if masks else [])]
-        return draw(st.sampled_from(kinds))
+        more = [np.array(chosen, "i4") - rows, mask] if masks else []
+        return draw(st.sampled_from([chosen, np.array(chosen), np.array(chosen, "i4"), *more]))
     first = draw(st.integers(0, rows - 1))
     if draw(st.booleans()):
         return first

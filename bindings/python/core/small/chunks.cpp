@@ -15,8 +15,9 @@ constexpr std::uint64_t kMostStream = 4 * kSmallReadBytes;
 
 }  // namespace
 
-// Where the chunks of these runs lie that no read has left. absent: one is not stored, or they are too many.
-ChunkReads::Found ChunkReads::look_for(std::span<const data::FileRun> runs, Wanted& wanted) const {
+// Finds the chunks that an earlier read has left, and where the others lie. absent: one is not stored, or they are too
+// many.
+ChunkReads::Found ChunkReads::look_for(std::span<const data::FileRun> runs, Wanted& wanted) {
     const std::uint64_t size = source_.chunk_bytes;
     std::set<std::uint64_t> numbers;
     for (const data::FileRun& run : runs) {
@@ -24,11 +25,15 @@ ChunkReads::Found ChunkReads::look_for(std::span<const data::FileRun> runs, Want
         for (std::uint64_t number = run.file_offset / size; number <= last; ++number) numbers.insert(number);
         if (numbers.size() * size > kMostAhead) return Found::absent;
     }
-    if (numbers.size() * size <= kMostTogether) return Found::here;
+    if (numbers.size() == 1) return Found::here;
+    wanted.met_bytes = numbers.size() * size;
     for (const std::uint64_t number : numbers) {
         const nb::object found = source_.find(number);
         if (found.is_none()) return Found::absent;
-        if (!PyTuple_CheckExact(found.ptr())) continue;
+        if (!PyTuple_CheckExact(found.ptr())) {
+            if (borrow(number, found) == Found::absent) return Found::absent;
+            continue;
+        }
         wanted.numbers.push_back(number);
         wanted.places.push_back({nb::cast<std::uint64_t>(found[0]), nb::cast<std::uint64_t>(found[1])});
         wanted.skipped.push_back(nb::cast<std::uint32_t>(found[2]));
@@ -45,7 +50,7 @@ ChunkReads::Found ChunkReads::prepare(std::span<const data::FileRun> runs) {
     if (!decode_ahead(wanted)) return Found::absent;
     std::uint64_t bytes = 0;
     for (const data::FileRun& run : runs) bytes += run.bytes;
-    takes_all_ = bytes >= wanted.numbers.size() * source_.chunk_bytes;
+    takes_all_ = bytes == wanted.met_bytes;
     return Found::here;
 }
 
@@ -69,8 +74,9 @@ bool ChunkReads::decode_ahead(const Wanted& wanted) {
         data::read_and_decode({*file_, wanted.places}, data::ChunkWork{pipeline, chunks, whole}, data::CoreOptions{});
     if (read.left || read.decoded.done != chunks.size()) return false;
     moved_ = std::move(read.reads);
+    decoded_ahead_ = true;
     for (std::size_t at = 0; at < chunks.size(); ++at) {
-        ahead_[wanted.numbers[at]] = static_cast<const std::byte*>(whole[at].box.destination);
+        here_[wanted.numbers[at]] = {static_cast<const std::byte*>(whole[at].box.destination), true};
     }
     return true;
 }
@@ -81,8 +87,8 @@ ChunkReads::Found ChunkReads::copy(std::uint64_t from, std::uint64_t bytes, std:
         const std::uint64_t part = std::min(bytes, source_.chunk_bytes - inside);
         const Found found = find(from / source_.chunk_bytes, part == source_.chunk_bytes ? to : nullptr);
         if (found != Found::here) return found;
-        if (data_ != nullptr) std::memcpy(to, data_ + inside, part);
-        (is_fresh_ ? fresh_bytes_ : kept_bytes_) += part;
+        if (now_.data != nullptr) std::memcpy(to, now_.data + inside, part);
+        (now_.is_fresh ? fresh_bytes_ : kept_bytes_) += part;
         from += part;
         to += part;
         bytes -= part;
@@ -91,23 +97,27 @@ ChunkReads::Found ChunkReads::copy(std::uint64_t from, std::uint64_t bytes, std:
 }
 
 ChunkReads::Found ChunkReads::find(std::uint64_t number, std::byte* whole) {
-    if (data_ != nullptr && number == number_) return Found::here;
-    release();
-    if (const auto chunk = ahead_.find(number); chunk != ahead_.end()) {
-        data_ = chunk->second;
-        is_fresh_ = true;
+    if (now_.data != nullptr && number == number_) return Found::here;
+    if (const auto known = here_.find(number); known != here_.end()) {
+        now_ = known->second;
         number_ = number;
         return Found::here;
     }
     const nb::object found = source_.find(number);
     if (found.is_none()) return Found::absent;
     if (PyTuple_CheckExact(found.ptr())) return decode(number, found, whole);
-    if (PyObject_GetBuffer(found.ptr(), &view_, PyBUF_SIMPLE) != 0) throw nb::python_error();
-    borrowed_ = true;
-    is_fresh_ = false;
-    data_ = static_cast<const std::byte*>(view_.buf);
+    return borrow(number, found);
+}
+
+// A chunk that an earlier read has left.
+ChunkReads::Found ChunkReads::borrow(std::uint64_t number, const nb::object& chunk) {
+    Py_buffer view;
+    if (PyObject_GetBuffer(chunk.ptr(), &view, PyBUF_SIMPLE) != 0) throw nb::python_error();
+    borrowed_.push_back(view);
+    if (static_cast<std::uint64_t>(view.len) != source_.chunk_bytes) return Found::absent;
+    now_ = here_[number] = {static_cast<const std::byte*>(view.buf), false};
     number_ = number;
-    return static_cast<std::uint64_t>(view_.len) == source_.chunk_bytes ? Found::here : Found::absent;
+    return Found::here;
 }
 
 ChunkReads::Found ChunkReads::decode(std::uint64_t number, nb::handle place, std::byte* whole) {
@@ -135,9 +145,9 @@ ChunkReads::Found ChunkReads::decode(std::uint64_t number, nb::handle place, std
     }
     if (!is_whole) return Found::absent;
     streams_.push_back(bytes);
-    data_ = whole == nullptr ? into : nullptr;
-    is_fresh_ = true;
+    now_ = {whole == nullptr ? into : nullptr, true};
     number_ = number;
+    if (whole == nullptr) here_[number] = now_;
     return Found::here;
 }
 
@@ -149,12 +159,6 @@ bool ChunkReads::read_stream(std::uint64_t offset, std::span<std::byte> stream) 
         reads_.push_back(std::move(*done));
     }
     return true;
-}
-
-void ChunkReads::release() noexcept {
-    if (borrowed_) PyBuffer_Release(&view_);
-    borrowed_ = false;
-    data_ = nullptr;
 }
 
 void ChunkReads::keep() const {

@@ -6,6 +6,7 @@
 // bytes that are not in the page cache, damage) is left to a transfer, which tells the error.
 #pragma once
 
+#include <list>
 #include <map>
 #include <span>
 #include <string>
@@ -34,16 +35,19 @@ class ChunkReads {
     enum class Found { absent, not_open, here };
     static constexpr std::uint64_t kMostAhead = 16 * kMiB;  // decoded; as many bytes are kept for later reads
     ChunkReads(const ChunkSource& source, const File* file) : source_(source), file_(file) {}
-    ~ChunkReads() { release(); }
+    ~ChunkReads() {
+        for (Py_buffer& one : borrowed_) PyBuffer_Release(&one);
+    }
     ChunkReads(const ChunkReads&) = delete;
     ChunkReads& operator=(const ChunkReads&) = delete;
 
-    // Before copy() of these runs: decodes the chunks that they need, where they are many.
+    // Before copy() of these runs: finds the chunks that they need, and decodes those that no read has left, if they are
+    // many.
     Found prepare(std::span<const data::FileRun> runs);
     // Bytes of the dataset, whose chunks count as if they lay side by side. not_open: a chunk must be decoded, and
     // there is no file.
     Found copy(std::uint64_t from, std::uint64_t bytes, std::byte* to);
-    bool decoded_any() const noexcept { return !streams_.empty() || !ahead_.empty(); }
+    bool decoded_any() const noexcept { return !streams_.empty() || decoded_ahead_; }
     void keep() const;  // chunks of which a part was taken
     void count(SmallTally& tally) const;
 
@@ -52,29 +56,34 @@ class ChunkReads {
         std::uint64_t number;
         nb::object chunk;
     };
+    struct Here {
+        const std::byte* data;
+        bool is_fresh;  // decoded by this read
+    };
     struct Wanted {
         std::vector<std::uint64_t> numbers{};
         std::vector<data::StreamPlace> places{};
         std::vector<std::uint32_t> skipped{};
+        std::uint64_t met_bytes = 0;  // of all chunks that are needed, decoded
     };
-    Found look_for(std::span<const data::FileRun> runs, Wanted& wanted) const;
+    Found look_for(std::span<const data::FileRun> runs, Wanted& wanted);
     bool decode_ahead(const Wanted& wanted);
     Found find(std::uint64_t number, std::byte* whole);
+    Found borrow(std::uint64_t number, const nb::object& chunk);
     Found decode(std::uint64_t number, nb::handle place, std::byte* whole);
     bool read_stream(std::uint64_t offset, std::span<std::byte> stream);
-    void release() noexcept;
 
     const ChunkSource& source_;
     const File* file_;
-    Py_buffer view_{};
-    bool borrowed_ = false, is_fresh_ = false;
-    const std::byte* data_ = nullptr;  // of chunk number_; null: it went straight to its place, or there is none
+    std::list<Py_buffer> borrowed_{};
+    std::map<std::uint64_t, Here> here_{};  // chunks, which borrowed_ and made_ hold
+    Here now_{};  // chunk number_; null: it went straight to its place, or there is none
     std::uint64_t number_ = 0;
     std::uint64_t kept_bytes_ = 0, fresh_bytes_ = 0;
     std::vector<Made> made_;
-    std::map<std::uint64_t, const std::byte*> ahead_{};  // chunks that prepare() decoded, which made_ holds
-    data::RunsMoved moved_{};                            // by prepare()
-    bool takes_all_ = false;                             // of the chunks that prepare() decoded
+    data::RunsMoved moved_{};  // by prepare()
+    bool takes_all_ = false;   // of all chunks: no later read of a part gains
+    bool decoded_ahead_ = false;
     std::vector<std::uint64_t> streams_;
     std::vector<SmallRead> reads_;
 };
