@@ -41,8 +41,8 @@ class ChunkReads {
     ChunkReads(const ChunkReads&) = delete;
     ChunkReads& operator=(const ChunkReads&) = delete;
 
-    // Before copy() of these runs: finds the chunks that they need, and decodes those that no read has left, if they are
-    // many.
+    // Before copy() of these runs: finds the chunks that they need, and decodes those that no read has left, if those
+    // are many.
     Found prepare(std::span<const data::FileRun> runs);
     // Bytes of the dataset, whose chunks count as if they lay side by side. not_open: a chunk must be decoded, and
     // there is no file.
