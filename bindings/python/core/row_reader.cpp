@@ -82,21 +82,10 @@ class RowReader {
     std::uint32_t swap_bytes_;
 };
 
-// `chunks`: a table of int64, a row a chunk: its number in the grid, and where it begins.
 std::unique_ptr<RowReader> row_reader_of(const Context& context, std::shared_ptr<SmallTally> tally,
                                          const nb::dict& stored) {
-    data::Stored described;
-    described.shape = nb::cast<std::vector<std::int64_t>>(stored["shape"]);
-    described.chunk_shape = nb::cast<std::vector<std::int64_t>>(stored["chunk_shape"]);
-    described.item_bytes = nb::cast<std::uint64_t>(stored["item_bytes"]);
-    described.edge_cut = nb::cast<bool>(stored["edge_cut"]);
-    const IntTable chunks(stored["chunks"], "describe a dataset");
-    for (std::size_t row = 0; row < chunks.rows(); ++row) {
-        described.cells.push_back(static_cast<std::int64_t>(chunks.count(row, 0, "number of the chunk")));
-        described.offsets.push_back(chunks.count(row, 1, "file offset"));
-    }
     const auto swap_bytes = nb::cast<std::uint32_t>(stored["swap_bytes"]);
-    return std::make_unique<RowReader>(context, std::move(tally), data::Layout(std::move(described)), swap_bytes);
+    return std::make_unique<RowReader>(context, std::move(tally), data::Layout(stored_of(stored)), swap_bytes);
 }
 
 }  // namespace

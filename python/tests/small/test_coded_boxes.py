@@ -34,6 +34,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
         file.create_dataset("foreign", data=WHOLE.astype(">i4"), chunks=CHUNKS, compression="gzip")
         holes = file.create_dataset("holes", WHOLE.shape, "i4", chunks=CHUNKS, compression="gzip", fillvalue=-3)
         holes[:500] = WHOLE[:500]
+        file.create_dataset("a chunk a row", data=WHOLE, chunks=(1, WHOLE.shape[1]), compression="gzip", shuffle=True)
     long_ago = time.time() - 60  # of a file that changed just now no decoded chunk is kept
     os.utime(made, (long_ago, long_ago))
     while time.time_ns() - made.stat().st_ctime_ns < 2_100_000_000:
@@ -125,3 +126,37 @@ def test_a_file_that_changes_is_not_read_as_it_was(path: Path, tmp_path: Path) -
         copy.write_bytes(other.read_bytes())
         with pytest.raises(penstock.Error, match="changed"):
             file["gzip"][BOXES["a tile"]]
+
+
+ROWS = {
+    "in any order": [7, 3, 999, 500, 0],
+    "some named again": [5, 2, 5, 5, 900, 2],
+    "from the end": np.array([-1, -1000, 4], "i4"),
+    "by a mask": np.arange(len(WHOLE)) % 50 == 3,
+    "in a tuple": (np.array([40, 30, 20]),),
+}
+
+
+@pytest.mark.parametrize("name", ["gzip", "foreign", "a chunk a row"])
+@pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS)
+def test_rows_have_the_elements(path: Path, name: str, rows: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = count_transfers(monkeypatch)
+    with penstock.open(path, device="host") as file:
+        for _ in range(2):  # the second finds chunks, of which a part was taken
+            first = file[name][rows]
+            out = np.zeros_like(WHOLE[rows])
+            file[name].read(rows, out=out)
+            assert np.array_equal(np.asarray(first), WHOLE[rows]) and np.array_equal(out, WHOLE[rows])
+        assert file.evidence()["formats"]["requested_bytes"] == 4 * out.nbytes
+    assert not made
+
+
+def test_rows_that_are_none_are_refused(path: Path) -> None:
+    with penstock.open(path, device="host") as file:
+        for rows in ([1, len(WHOLE)], [-len(WHOLE) - 1]):
+            with pytest.raises(IndexError):
+                file["gzip"][rows]
+        with pytest.raises(TypeError, match="float64"):
+            file["gzip"][np.array([1.5])]
+        with pytest.raises(ValueError, match="shape"):
+            file["gzip"].read([1, 2], out=np.zeros((3, WHOLE.shape[1]), "i4"))

@@ -21,8 +21,12 @@ ChunkReads::Found ChunkReads::look_for(std::span<const data::FileRun> runs, Want
     const std::uint64_t size = source_.chunk_bytes;
     std::set<std::uint64_t> numbers;
     for (const data::FileRun& run : runs) {
-        const std::uint64_t last = (run.file_offset + run.bytes - 1) / size;
-        for (std::uint64_t number = run.file_offset / size; number <= last; ++number) numbers.insert(number);
+        const std::uint64_t end = run.file_offset + run.bytes;
+        for (std::uint64_t number = run.file_offset / size; number * size < end; ++number) {
+            numbers.insert(number);
+            if (number * size < run.file_offset || (number + 1) * size > end) continue;
+            wanted.wholes[number] = run.memory_offset + number * size - run.file_offset;
+        }
         if (numbers.size() * size > kMostAhead) return Found::absent;
     }
     if (numbers.size() == 1) return Found::here;
@@ -42,42 +46,48 @@ ChunkReads::Found ChunkReads::look_for(std::span<const data::FileRun> runs, Want
     return Found::here;
 }
 
-ChunkReads::Found ChunkReads::prepare(std::span<const data::FileRun> runs) {
+ChunkReads::Found ChunkReads::prepare(std::span<const data::FileRun> runs, std::byte* to) {
     Wanted wanted;
     if (look_for(runs, wanted) == Found::absent) return Found::absent;
     if (wanted.numbers.size() * source_.chunk_bytes <= kMostTogether) return Found::here;
     if (file_ == nullptr) return Found::not_open;
-    if (!decode_ahead(wanted)) return Found::absent;
+    if (!decode_ahead(wanted, to)) return Found::absent;
     std::uint64_t bytes = 0;
     for (const data::FileRun& run : runs) bytes += run.bytes;
     takes_all_ = bytes == wanted.met_bytes;
     return Found::here;
 }
 
-bool ChunkReads::decode_ahead(const Wanted& wanted) {
-    const std::uint64_t size = source_.chunk_bytes;
+// Memory for a chunk of which a part is wanted.
+std::byte* ChunkReads::new_chunk(std::uint64_t number) {
+    PyObject* const chunk = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(source_.chunk_bytes));
+    if (chunk == nullptr) throw nb::python_error();
+    made_.push_back({number, nb::steal(chunk)});
+    return reinterpret_cast<std::byte*>(PyBytes_AS_STRING(chunk));
+}
+
+bool ChunkReads::decode_ahead(const Wanted& wanted, std::byte* to) {
     std::vector<data::StoredChunk> chunks;
-    std::vector<data::PlacedBox> whole;
+    std::vector<data::PlacedBox> boxes;
+    std::vector<Here> made;
     for (std::size_t at = 0; at < wanted.numbers.size(); ++at) {
-        PyObject* const chunk = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size));
-        if (chunk == nullptr) throw nb::python_error();
-        made_.push_back({wanted.numbers[at], nb::steal(chunk)});
+        const auto whole = wanted.wholes.find(wanted.numbers[at]);
+        const bool is_whole = whole != wanted.wholes.end();
         Box box;
-        box.destination = PyBytes_AS_STRING(chunk);
-        box.item_bytes = size;
+        box.destination = is_whole ? to + whole->second : new_chunk(wanted.numbers[at]);
+        box.item_bytes = source_.chunk_bytes;
         chunks.push_back({{}, wanted.skipped[at], at, 1});
-        whole.push_back({box, 0});
+        boxes.push_back({box, 0});
+        made.push_back({is_whole ? nullptr : static_cast<const std::byte*>(box.destination), true});
     }
     const auto& pipeline = nb::cast<const data::Pipeline&>(source_.pipeline);
     const GilReleased release;
     data::ChunksRead read =
-        data::read_and_decode({*file_, wanted.places}, data::ChunkWork{pipeline, chunks, whole}, data::CoreOptions{});
+        data::read_and_decode({*file_, wanted.places}, data::ChunkWork{pipeline, chunks, boxes}, data::CoreOptions{});
     if (read.left || read.decoded.done != chunks.size()) return false;
     moved_ = std::move(read.reads);
     decoded_ahead_ = true;
-    for (std::size_t at = 0; at < chunks.size(); ++at) {
-        here_[wanted.numbers[at]] = {static_cast<const std::byte*>(whole[at].box.destination), true};
-    }
+    for (std::size_t at = 0; at < chunks.size(); ++at) here_[wanted.numbers[at]] = made[at];
     return true;
 }
 
@@ -128,13 +138,7 @@ ChunkReads::Found ChunkReads::decode(std::uint64_t number, nb::handle place, std
     const auto offset = nb::cast<std::uint64_t>(place[0]);
     const auto skipped = nb::cast<std::uint32_t>(place[2]);
     const auto& pipeline = nb::cast<const data::Pipeline&>(source_.pipeline);
-    std::byte* into = whole;
-    if (into == nullptr) {
-        PyObject* const chunk = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size));
-        if (chunk == nullptr) throw nb::python_error();
-        made_.push_back({number, nb::steal(chunk)});
-        into = reinterpret_cast<std::byte*>(PyBytes_AS_STRING(chunk));
-    }
+    std::byte* const into = whole != nullptr ? whole : new_chunk(number);
     bool is_whole = false;
     {
         const GilReleased release;

@@ -2,8 +2,9 @@
 //
 // A read that needs one chunk, or few small ones, gains nothing from other cores. Reading and decoding them on the
 // calling thread takes a tenth of what making a plan and a transfer does. Of more chunks, up to kMostAhead bytes, all
-// cores read and decode a share first: prepare(). What must stay true: what is not simple (long streams, more chunks,
-// bytes that are not in the page cache, damage) is left to a transfer, which tells the error.
+// cores read and decode a share first: prepare(). A chunk that is wanted whole is decoded to its place. What must stay
+// true: what is not simple (long streams, more chunks, bytes that are not in the page cache, damage) is left to a
+// transfer, which tells the error.
 #pragma once
 
 #include <list>
@@ -43,7 +44,8 @@ class ChunkReads {
 
     // Before copy() of these runs: finds the chunks that they need, and decodes those that no read has left, if those
     // are many.
-    Found prepare(std::span<const data::FileRun> runs);
+    // `to`: where copy() puts the first byte of memory offset 0.
+    Found prepare(std::span<const data::FileRun> runs, std::byte* to);
     // Bytes of the dataset, whose chunks count as if they lay side by side. not_open: a chunk must be decoded, and
     // there is no file.
     Found copy(std::uint64_t from, std::uint64_t bytes, std::byte* to);
@@ -57,17 +59,19 @@ class ChunkReads {
         nb::object chunk;
     };
     struct Here {
-        const std::byte* data;
-        bool is_fresh;  // decoded by this read
+        const std::byte* data;  // null: it went straight to its place
+        bool is_fresh;          // decoded by this read
     };
     struct Wanted {
         std::vector<std::uint64_t> numbers{};
         std::vector<data::StreamPlace> places{};
         std::vector<std::uint32_t> skipped{};
-        std::uint64_t met_bytes = 0;  // of all chunks that are needed, decoded
+        std::uint64_t met_bytes = 0;                     // of all chunks that are needed, decoded
+        std::map<std::uint64_t, std::uint64_t> wholes{};  // chunks that are wanted whole, and where in memory
     };
     Found look_for(std::span<const data::FileRun> runs, Wanted& wanted);
-    bool decode_ahead(const Wanted& wanted);
+    bool decode_ahead(const Wanted& wanted, std::byte* to);
+    std::byte* new_chunk(std::uint64_t number);
     Found find(std::uint64_t number, std::byte* whole);
     Found borrow(std::uint64_t number, const nb::object& chunk);
     Found decode(std::uint64_t number, nb::handle place, std::byte* whole);
@@ -77,7 +81,7 @@ class ChunkReads {
     const File* file_;
     std::list<Py_buffer> borrowed_{};
     std::map<std::uint64_t, Here> here_{};  // chunks, which borrowed_ and made_ hold
-    Here now_{};  // chunk number_; null: it went straight to its place, or there is none
+    Here now_{};  // chunk number_
     std::uint64_t number_ = 0;
     std::uint64_t kept_bytes_ = 0, fresh_bytes_ = 0;
     std::vector<Made> made_;

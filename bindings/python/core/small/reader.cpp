@@ -12,6 +12,7 @@
 #include <nanobind/stl/shared_ptr.h>
 
 #include <array>
+#include <cstring>
 #include <new>
 #include <utility>
 
@@ -21,7 +22,6 @@
 #include "data/rows/run_writes.hpp"
 #include "penstock/box.hpp"
 #include "python/core/array.hpp"
-#include "python/core/int_table.hpp"
 #include "python/core/small/chunks.hpp"
 #include "python/core/small/index.hpp"
 #include "python/core/small/rows.hpp"
@@ -88,9 +88,7 @@ class SmallReader {
         Asked asked;
         data::Runs runs;
         if (!find(index, asked, runs)) return read_more(index);
-        PythonBuffer buffer;
-        const Took took = take(asked, runs.all(), [&] { return ReadPlace{fresh(buffer, bytes_of(asked))}; });
-        return took == Took::all ? answer(std::move(buffer), asked) : told(took);
+        return into_new(asked, [&](const auto& place) { return take(asked, {runs.all()}, place); });
     }
 
     // As read(), of the file opened for this read alone, which may be the last: to keep it open takes longer than to
@@ -121,7 +119,7 @@ class SmallReader {
         try {
             const bool is_small = find(index, asked, runs);
             data::RunList many;
-            if (!is_small && (!emulated_ || !find_box(index, asked, many))) return nb::none();
+            if (!is_small && (!emulated_ || !find_box(index, asked, many))) return read_rows_into(index, out);
             need_own_process(context_);
             if (emulated_ && !is_small && source_.chunks.chunk_bytes == 0) return read_box_into(asked, many, out);
             if (emulated_) return read_into_host(asked, is_small ? runs.all() : many.all(), out);
@@ -129,7 +127,7 @@ class SmallReader {
             if (!has_device_shape(description, layout_, asked)) return nb::none();
             const BorrowedMemory borrowed(context_, out, {BorrowedMemory::Use::write_into, false, description});
             if (borrowed.view().bytes != bytes_of(asked)) return nb::none();
-            return told(take(asked, runs.all(), [&] { return ReadPlace{borrowed.view(), borrowed.after()}; }));
+            return told(take(asked, {runs.all()}, [&] { return ReadPlace{borrowed.view(), borrowed.after()}; }));
         } catch (const Error&) {
             return nb::none();
         }
@@ -167,6 +165,12 @@ class SmallReader {
   private:
     enum class Took { nothing, not_open, all };
 
+    // What a read of decoded chunks consists of.
+    struct Pieces {
+        std::span<const FileRun> runs;
+        std::span<const data::RowCopy> copies{};  // after the runs
+    };
+
     // Where the elements go, and the stream with work on that memory, if there is one.
     struct ReadPlace {
         MemoryView memory;
@@ -178,10 +182,18 @@ class SmallReader {
         return nb::bool_(took == Took::all);
     }
 
+    // `take_to` takes what gives the memory.
+    template <typename Take>
+    nb::object into_new(const Asked& asked, const Take& take_to) {
+        PythonBuffer buffer;
+        const Took took = take_to([&] { return ReadPlace{fresh(buffer, bytes_of(asked))}; });
+        return took == Took::all ? answer(std::move(buffer), asked) : told(took);
+    }
+
     nb::object read_into_host(const Asked& asked, std::span<const FileRun> runs, nb::handle out) {
         const HostOut host(out);
         if (!host.fits(layout_, asked)) return nb::none();
-        return told(take(asked, runs, [&] { return ReadPlace{host.view()}; }));
+        return told(take(asked, {runs}, [&] { return ReadPlace{host.view()}; }));
     }
 
     nb::object read_box_into(const Asked& asked, const data::RunList& runs, nb::handle out) {
@@ -203,6 +215,7 @@ class SmallReader {
     nb::object write_rows_from(nb::handle index, nb::handle value) {
         Asked asked;
         std::vector<std::int64_t> numbers;
+        if (source_.chunks.chunk_bytes != 0) return nb::none();
         const std::optional<data::WantedRows> wanted = find_rows(index, asked, numbers);
         if (!wanted) return nb::none();
         const HostOut host(value, PyBUF_CONTIG_RO);
@@ -294,9 +307,7 @@ class SmallReader {
         data::RunList runs;
         const bool is_box = emulated_ && find_box(index, box, runs);
         if (is_box && source_.chunks.chunk_bytes != 0) {
-            PythonBuffer buffer;
-            const Took took = take(box, runs.all(), [&] { return ReadPlace{fresh(buffer, bytes_of(box))}; });
-            return took == Took::all ? answer(std::move(buffer), box) : told(took);
+            return into_new(box, [&](const auto& place) { return take(box, {runs.all()}, place); });
         }
         if (is_box) {
             return take_many(box, bytes_of(box), [&](const File& file, const data::RunsInto& into) {
@@ -307,6 +318,9 @@ class SmallReader {
         std::vector<std::int64_t> numbers;
         const std::optional<data::WantedRows> wanted = find_rows(index, rows, numbers);
         if (!wanted) return nb::none();
+        if (source_.chunks.chunk_bytes != 0) {
+            return into_new(rows, [&](const auto& place) { return take_rows(*wanted, rows, place); });
+        }
         const std::uint64_t bytes = bytes_of_rows(layout_, *wanted).value_or(UINT64_MAX);
         if (bytes > kMostListed) return nb::none();
         return take_many(rows, bytes, [&](const File& file, const data::RunsInto& into) {
@@ -314,12 +328,36 @@ class SmallReader {
         });
     }
 
-    // Rows that the index lists. Nothing: it is a box, is wrong, or elements are decoded. `asked` is their shape.
+    // As read_into(), of rows that the index lists, of decoded chunks.
+    nb::object read_rows_into(nb::handle index, nb::handle out) {
+        Asked asked;
+        std::vector<std::int64_t> numbers;
+        if (!emulated_ || source_.chunks.chunk_bytes == 0) return nb::none();
+        const std::optional<data::WantedRows> wanted = find_rows(index, asked, numbers);
+        if (!wanted) return nb::none();
+        need_own_process(context_);
+        const HostOut host(out);
+        if (!host.fits(layout_, asked)) return nb::none();
+        return told(take_rows(*wanted, asked, [&] { return ReadPlace{host.view()}; }));
+    }
+
+    // Rows out of decoded chunks.
+    template <typename FindPlace>
+    Took take_rows(const data::WantedRows& wanted, Asked& asked, const FindPlace& find_place) {
+        constexpr std::size_t kRunsOfCodedRow = 64;
+        const std::uint64_t bytes = bytes_of_rows(layout_, wanted).value_or(UINT64_MAX);
+        if (!emulated_ || bytes > ChunkReads::kMostAhead) return Took::nothing;
+        asked.elements = bytes / layout_.item_bytes();
+        data::RowRuns found;
+        const data::RowLimits limits{ChunkReads::kMostAhead, kRunsOfCodedRow, false};
+        if (!data::find_rows(layout_, wanted, limits, found)) return Took::nothing;
+        return take(asked, {found.runs, found.copies}, find_place);
+    }
+
+    // Rows that the index lists. Nothing: it is a box, or is wrong. `asked` is their shape.
     std::optional<data::WantedRows> find_rows(nb::handle index, Asked& asked,
                                               std::vector<std::int64_t>& numbers) const {
-        if (!tally_->open || source_.chunks.chunk_bytes != 0 || source_.backwards || layout_.dimensions() == 0) {
-            return std::nullopt;
-        }
+        if (!tally_->open || source_.backwards || layout_.dimensions() == 0) return std::nullopt;
         if (Asked box; ask(index, layout_, false, box)) return std::nullopt;
         if (!ask_rows(index, layout_.extent(0), numbers)) return std::nullopt;
         for (std::size_t axis = 0; axis < layout_.dimensions(); ++axis) asked.box.count[axis] = layout_.extent(axis);
@@ -395,34 +433,27 @@ class SmallReader {
 
     // `find_place` is called without the GIL.
     template <typename FindPlace>
-    Took take(const Asked& asked, std::span<const FileRun> runs, const FindPlace& find_place) {
+    Took take(const Asked& asked, const Pieces& pieces, const FindPlace& find_place) {
+        const std::span<const FileRun> runs = pieces.runs;
         const nb::object held = held_file();
         const File* const file = held.is_none() ? nullptr : &nb::cast<const PythonFile&>(held).file;
         const bool coded = source_.chunks.chunk_bytes != 0;
         if (!coded && file == nullptr) return Took::not_open;
         ReadPlace place;
         std::array<SmallRead, kMostReads> reads;
-        {
-            const GilReleased release;
-            try {
+        try {
+            {
+                const GilReleased release;
                 if (!watched_.holds()) return Took::nothing;
                 place = find_place();
                 if (coded && place.after) context_.synchronize_stream(*place.after);
                 if (!coded && !move(*file, runs, place, reads)) return Took::nothing;
-            } catch (const Error&) {
-                return Took::nothing;
-            } catch (const std::bad_alloc&) {
-                return Took::nothing;
             }
-        }
-        if (coded) {
-            try {
-                return take_chunks(asked, runs, {file, place.memory});
-            } catch (const Error&) {
-                return Took::nothing;
-            } catch (const std::bad_alloc&) {
-                return Took::nothing;
-            }
+            if (coded) return take_chunks(asked, pieces, {file, place.memory});
+        } catch (const Error&) {
+            return Took::nothing;
+        } catch (const std::bad_alloc&) {
+            return Took::nothing;
         }
         count(asked, std::span(reads).first(runs.size()));
         return Took::all;
@@ -452,18 +483,19 @@ class SmallReader {
     }
 
     // Out of decoded chunks.
-    Took take_chunks(const Asked& asked, std::span<const FileRun> runs, std::pair<const File*, MemoryView> place) {
+    Took take_chunks(const Asked& asked, const Pieces& pieces, std::pair<const File*, MemoryView> place) {
         ChunkReads chunks(source_.chunks, place.first);
-        if (const auto ready = chunks.prepare(runs); ready != ChunkReads::Found::here) {
+        auto* const data = static_cast<std::byte*>(place.second.data);
+        if (const auto ready = chunks.prepare(pieces.runs, data); ready != ChunkReads::Found::here) {
             return ready == ChunkReads::Found::not_open ? Took::not_open : Took::nothing;
         }
-        for (const FileRun& run : runs) {
-            auto* const to = static_cast<std::byte*>(place.second.data) + run.memory_offset;
-            const auto found = chunks.copy(run.file_offset, run.bytes, to);
+        for (const FileRun& run : pieces.runs) {
+            const auto found = chunks.copy(run.file_offset, run.bytes, data + run.memory_offset);
             if (found != ChunkReads::Found::here) {
                 return found == ChunkReads::Found::not_open ? Took::not_open : Took::nothing;
             }
         }
+        for (const data::RowCopy& copy : pieces.copies) std::memcpy(data + copy.to, data + copy.from, copy.bytes);
         if (chunks.decoded_any()) {
             if (!watched_.holds()) return Took::nothing;
             chunks.keep();
@@ -516,29 +548,12 @@ class SmallReader {
     nb::object once_;  // during read_once()
 };
 
-// `chunks`: a table of int64, a row a chunk: its number in the grid, and where it begins; or where the only one does.
 // `watched`: a Watch of Python, and the time of the last change.
 std::unique_ptr<SmallReader> reader_of(const Context& context, std::shared_ptr<SmallTally> tally,
                                        const nb::dict& stored, const nb::tuple& watched) {
-    data::Stored described;
-    described.shape = nb::cast<std::vector<std::int64_t>>(stored["shape"]);
-    described.chunk_shape = nb::cast<std::vector<std::int64_t>>(stored["chunk_shape"]);
-    described.item_bytes = nb::cast<std::uint64_t>(stored["item_bytes"]);
     const auto swap_bytes = nb::cast<std::uint32_t>(stored["swap_bytes"]);
-    described.edge_cut = nb::cast<bool>(stored["edge_cut"]);
-    if (const nb::object chunks = stored["chunks"]; PyLong_CheckExact(chunks.ptr())) {
-        described.cells = {0};
-        described.offsets = {nb::cast<std::uint64_t>(chunks)};
-    } else {
-        const IntTable table(chunks, "describe a dataset");
-        for (std::size_t row = 0; row < table.rows(); ++row) {
-            described.cells.push_back(static_cast<std::int64_t>(table.count(row, 0, "number of the chunk")));
-            described.offsets.push_back(table.count(row, 1, "file offset"));
-        }
-    }
-    SmallReader::Source source{
-        Layout(std::move(described)), swap_bytes,     nb::cast<bool>(stored["backwards"]), watched_of(watched),
-        stored["array_class"],        stored["dtype"]};
+    SmallReader::Source source{Layout(stored_of(stored)), swap_bytes,           nb::cast<bool>(stored["backwards"]),
+                               watched_of(watched),       stored["array_class"], stored["dtype"]};
     if (const nb::object coded = stored["coded"]; !coded.is_none()) {
         source.chunks = {coded[0], coded[1], coded[2], nb::cast<std::string>(coded[3]),
                          nb::cast<std::uint64_t>(coded[4])};

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "python/core/int_table.hpp"
+
 namespace penstock::python {
 namespace {
 
@@ -67,7 +69,29 @@ bool of_mask(const Py_buffer& view, std::int64_t extent, std::vector<std::int64_
 
 }  // namespace
 
+data::Stored stored_of(const nb::dict& stored) {
+    data::Stored described;
+    described.shape = nb::cast<std::vector<std::int64_t>>(stored["shape"]);
+    described.chunk_shape = nb::cast<std::vector<std::int64_t>>(stored["chunk_shape"]);
+    described.item_bytes = nb::cast<std::uint64_t>(stored["item_bytes"]);
+    described.edge_cut = nb::cast<bool>(stored["edge_cut"]);
+    if (const nb::object chunks = stored["chunks"]; PyLong_CheckExact(chunks.ptr())) {
+        described.cells = {0};
+        described.offsets = {nb::cast<std::uint64_t>(chunks)};
+    } else {
+        const IntTable table(chunks, "describe a dataset");
+        for (std::size_t row = 0; row < table.rows(); ++row) {
+            described.cells.push_back(static_cast<std::int64_t>(table.count(row, 0, "number of the chunk")));
+            described.offsets.push_back(table.count(row, 1, "file offset"));
+        }
+    }
+    return described;
+}
+
 bool ask_rows(nb::handle index, std::int64_t extent, std::vector<std::int64_t>& numbers) {
+    if (PyTuple_CheckExact(index.ptr()) && PyTuple_GET_SIZE(index.ptr()) == 1) {
+        index = PyTuple_GET_ITEM(index.ptr(), 0);
+    }
     if (PyList_CheckExact(index.ptr())) return of_list(index.ptr(), extent, numbers);
     if (std::string_view(Py_TYPE(index.ptr())->tp_name) != "numpy.ndarray") return false;
     const Exported exported(index);

@@ -11,8 +11,12 @@
 
 namespace penstock::python {
 
-// The rows that an index names: a list of integers, or an array of NumPy with integers or a mask. False: another index,
-// one that names none, or one that is wrong. Requires: the GIL.
+// How a dataset is stored, as Python's described() tells. `chunks`: a table of int64, a row a chunk: its number in the
+// grid, and where it begins; or where the only one does.
+data::Stored stored_of(const nb::dict& stored);
+
+// The rows that an index names: a list of integers, or an array of NumPy with integers or a mask, alone or in a tuple.
+// False: another index, one that names none, or one that is wrong. Requires: the GIL.
 bool ask_rows(nb::handle index, std::int64_t extent, std::vector<std::int64_t>& numbers);
 
 // How many bytes all rows have; nothing where the number is none.

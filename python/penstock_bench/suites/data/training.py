@@ -145,6 +145,7 @@ def _of_epochs(
     run: Run, name: str, ours: Callable[[Run, str, ExitStack], Epoch], stack: ExitStack
 ) -> tuple[Call, Call]:
     mine, theirs = ours(run, name, stack), _loader(run, StockSamples(_place(run), name, _count(run)))
+    _epoch(run, theirs, 0)  # its workers are there now: after a fork, the first writes to memory copy pages
     return partial(_epoch, run, mine), partial(_epoch, run, theirs)
 
 
