@@ -1,10 +1,12 @@
 """Chunks that a write encodes on its way, as columns: which elements of memory each consists of.
 
-What must stay true: the selection is made of whole chunks; a part has the chunks of ENCODE_BYTES of elements, or one.
+What must stay true: the selection is made of whole chunks; a part has the chunks of ENCODE_BYTES of elements at
+most, or one.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 
@@ -14,6 +16,9 @@ from penstock.formats.model import Filter, Places
 from penstock.formats.reading.pieces import Wanted, c_strides, memory_offset, memory_strides
 
 ENCODE_BYTES = 32 << 20  # of elements, at a time; two such parts are under way
+# The last part is written when no other is encoded, so few cores get small ones. They are also what the page cache
+# takes at once.
+_CORE_BYTES = 8 << 20
 
 Place = Callable[[str, np.ndarray, np.ndarray], Places]  # Writer.place
 _LIBRARIES = {
@@ -54,7 +59,8 @@ class Encoding:
 
     def parts(self) -> Iterator[Encoding]:
         """As many chunks as are encoded at a time."""
-        step = max(1, ENCODE_BYTES // self.chunk_bytes)
+        most = min(ENCODE_BYTES, _CORE_BYTES * len(os.sched_getaffinity(0)))
+        step = max(1, most // self.chunk_bytes)
         for start in range(0, self.count, step):
             rows = slice(start, start + step)
             yield replace(self, origin=self.origin[rows], boxes=self.boxes[rows])
