@@ -359,13 +359,13 @@ class Dataset(WordsOfDatasets, Unread):
 
     def _write_small(self, selection: Any, value: np.ndarray) -> bool:
         """False: the other writes begin anew."""
-        editor = self._file.editor(self.name, type(selection) in (list, np.ndarray)) if self._file.writable else None
+        lists = type(selection) in (list, np.ndarray)
+        editor = self._file.editor(self.name, lists) if self._file.writable else None
         if editor is None or value.dtype != editor.plain:
             return False
-        done = editor.native.write_from(selection, value)
-        if done is False and self._file.lend(editor.native):
-            done = editor.native.write_from(selection, value)
-        return done is True
+        if lists:
+            return self._file.write_rows(editor, selection, value)
+        return editor.write(self._file.lend, selection, value)
 
     def write(
         self, value: Any, selection: Any = ..., *, stream: Any = None, **options: Unpack[TransferOptions]

@@ -184,16 +184,14 @@ class FileState:
             return self._start(job, options, lambda _: take(results), background)
 
     def small_reader(self, info: DatasetInfo, asked: tuple[bool, Any]) -> Found:
-        """Of one dataset; None where all its reads are to be transfers. `asked`: whether it is its first read, and the
-        index of that."""
+        """None where all reads are to be transfers. `asked`: whether it is the dataset's first, and the index of it."""
         with self._source.data() as source:
             if self.writable or (info.filters and (self._decode == "gpu" or self._mover.decoder is not None)):
                 return None, True
             return small.Readers(self.context._raw, self._tally, lambda: self._mover).reader_of(source, info, asked)
 
     def read_first(self, info: DatasetInfo, index: Any) -> Array | None:
-        """A small box, of a file of which nothing was read: that is often all that is read of it. None: small_reader()
-        or start_read() has to read it."""
+        """A small box of a file of which nothing was read: often that is all. None: others have to read it."""
         if self._was_read or self.writable or self.context._open is None:
             return None
         with self._source.data() as source:
@@ -223,8 +221,7 @@ class FileState:
         return reader.read(index) if self.lend(reader) else None
 
     def read_part(self, wanted: Request) -> Any:
-        """A small box that lies in one range of one file, or None. Where parts of a dataset are files, none is kept
-        open."""
+        """A small box in one range of one file, or None. Where parts of a dataset are files, none is kept open."""
         if self.writable or not small.may_be_part(wanted):
             return None
         with self._source.data() as source:
@@ -268,7 +265,6 @@ class FileState:
         return self._source.writer()
 
     def create(self, new: Sequence[NewDataset]) -> None:
-        """Adds datasets in one go."""
         with self._source.writer() as writer:
             self._created(writer, new)
 
@@ -335,14 +331,21 @@ class FileState:
             self._settle(reads=True)
             self._order.add(under_way, name, asked.box)
             self._pending.add(under_way)
-        try:
+        with under_way.among(self._pending, self._failed):
             return self._chunks.write(asked, under_way)
-        except BaseException as error:
-            self._failed_write = self._failed_write or error
-            raise
-        finally:
-            self._pending.discard(under_way)
-            under_way.over()
+
+    def write_rows(self, editor: Editor, rows: Any, value: Any) -> bool:
+        """Listed rows, on this thread, for which reads and close() wait; False: start_write() has to write them."""
+        under_way = UnderWay()
+        with self._order.lock:
+            if self._pending:
+                return False
+            self._pending.add(under_way)
+        with under_way.among(self._pending, self._failed):
+            return editor.write_rows(self.lend, rows, value)
+
+    def _failed(self, error: BaseException) -> None:
+        self._failed_write = self._failed_write or error
 
     def _place(self, name: str, origin: np.ndarray, sizes: np.ndarray) -> Places:
         """Of encoded chunks, as a write comes to them."""
@@ -351,9 +354,7 @@ class FileState:
 
     def _need_own(self, writer: Writer, name: str, files: Sequence[str]) -> None:
         """A file says itself where its elements lie, and may name any file: others are written to when asked for."""
-        for other in files:
-            if writer.is_own(other):
-                continue
+        for other in (one for one in files if not writer.is_own(one)):
             if not self._external:
                 cause = f"its elements lie in another file, {other}"
                 raise refused(self.name, cause, "external=True of open() allows it, for files that you trust", name)
@@ -380,8 +381,8 @@ class FileState:
             pending._finish()
 
     def close(self) -> None:
-        """Waits for what is under way. A new file gets its name. Does nothing the second time. Raises Error when the
-        file cannot be finished, or a write failed or was cancelled; then it is let go as by abandon()."""
+        """Waits for what is under way, then a new file gets its name. Does nothing the second time. Raises Error where
+        it cannot, or a write failed or was cancelled; then it is let go as by abandon()."""
         if self.closed:
             return
         self._tally.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +15,7 @@ from places import examples
 
 import penstock
 from penstock.formats import state
+from penstock.formats.reading import editing
 
 h5py = pytest.importorskip("h5py")
 
@@ -92,6 +94,47 @@ def test_rows_named_twice_are_refused_each_time(edited: penstock.DataFile) -> No
     for _ in range(3):
         with pytest.raises(ValueError, match="twice"):
             edited["contiguous"][[4, 5, 4]] = np.zeros((3, COLUMNS), "f4")
+
+
+@pytest.mark.parametrize("new", [False, True])
+def test_who_closes_waits_for_listed_rows(tmp_path: Path, new: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, rows = tmp_path / "x.h5", np.random.default_rng(1).permutation(30_000)
+    with h5py.File(path, "w") as file:
+        file["x"] = np.zeros((30_000, 64), "f4")
+    if new:
+        path.unlink()
+    file = penstock.create(path, device="host") if new else penstock.open(path, write=True, device="host")
+    dataset = file.create_dataset("x", (30_000, 64), "f4") if new else file["x"]
+    began, usual = threading.Event(), editing.Editor.write
+
+    def write(self: editing.Editor, *given: Any) -> bool:
+        began.set()
+        return usual(self, *given)
+
+    monkeypatch.setattr(editing.Editor, "write", write)
+
+    def set_rows() -> None:
+        with suppress(ValueError):  # it was closed before the first row
+            dataset[rows] = np.ones((30_000, 64), "f4")
+
+    writer = threading.Thread(target=set_rows)
+    writer.start()
+    assert began.wait(60)
+    file.close()
+    writer.join()
+    with h5py.File(path) as found:
+        assert len(np.unique(found["x"][...])) == 1, "all of it, or none"
+
+
+def test_rows_out_of_a_mapping_of_the_file_are_those_before(path: Path) -> None:
+    with h5py.File(path) as file:
+        offset, before = file["contiguous"].id.get_offset(), file["contiguous"][...]
+    mapped = np.memmap(path, "f4", "r", offset, (ROWS, COLUMNS))
+    order = np.arange(ROWS)[::-1].copy()
+    with penstock.open(path, write=True, device="host") as file:
+        file["contiguous"][order] = mapped.view(np.ndarray)
+    with h5py.File(path) as file:
+        assert np.array_equal(file["contiguous"][...], before[::-1])
 
 
 def test_evidence_counts_them(edited: penstock.DataFile) -> None:

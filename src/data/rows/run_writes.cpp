@@ -112,6 +112,7 @@ class RunWrites {
 
 bool write_rows(const WriteRanges& write, const Layout& layout, const WantedRows& rows, const RunsFrom& from) {
     RowRuns found;
+    if (rows.numbers.size() > kMostRowsHere) return false;
     if (!find_rows(layout, rows, {kSmallReadBytes, kRunsOfRow, false}, found) || !found.copies.empty()) return false;
     from.done.requested_bytes = from.memory.bytes;
     return RunWrites(write, from.memory).write(found.runs, from.done);

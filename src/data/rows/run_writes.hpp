@@ -18,6 +18,9 @@ namespace penstock::data {
 // Writes as File::try_small_writes.
 using WriteRanges = std::function<std::optional<SmallWrites>(const MemoryView&, std::span<const Range>)>;
 
+// Rows of one call, in which the caller hears no Ctrl-C: half a second where each takes a call of the system.
+inline constexpr std::size_t kMostRowsHere = 128 * 1024;
+
 struct RunsFrom {
     MemoryView memory;
     RunsMoved& done;

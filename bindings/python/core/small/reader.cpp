@@ -50,7 +50,7 @@ class SmallReader {
     static constexpr std::size_t kMostReads = 16;           // of one box; more are worth a queue
     static constexpr std::size_t kMostWrites = 64;          // of one box
     static constexpr std::uint64_t kMostListed = 1 * kGiB;  // of one list; more is worth all workers
-    // Half a second at most in which the caller hears no Ctrl-C.
+    // See data::kMostRowsHere too.
     static constexpr std::uint64_t kMostListedWrites = 256 * kMiB;
 
   public:
@@ -346,7 +346,9 @@ class SmallReader {
     Took take_rows(const data::WantedRows& wanted, Asked& asked, const FindPlace& find_place) {
         constexpr std::size_t kRunsOfCodedRow = 64;
         const std::uint64_t bytes = bytes_of_rows(layout_, wanted).value_or(UINT64_MAX);
-        if (!emulated_ || bytes > ChunkReads::kMostAhead) return Took::nothing;
+        if (!emulated_ || bytes > ChunkReads::kMostAhead || wanted.numbers.size() > data::kMostRowsHere) {
+            return Took::nothing;
+        }
         asked.elements = bytes / layout_.item_bytes();
         data::RowRuns found;
         const data::RowLimits limits{ChunkReads::kMostAhead, kRunsOfCodedRow, false};

@@ -12,7 +12,8 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -118,6 +119,18 @@ class UnderWay:
 
     def over(self) -> None:
         self._busy.release()
+
+    @contextmanager
+    def among(self, pending: set[Any], failed: Callable[[BaseException], None]) -> Iterator[None]:
+        """While the caller writes. Requires: it was added to those that are pending."""
+        try:
+            yield
+        except BaseException as error:
+            failed(error)
+            raise
+        finally:
+            pending.discard(self)
+            self.over()
 
     def _finish(self) -> None:
         with self._busy:

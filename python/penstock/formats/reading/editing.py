@@ -10,7 +10,11 @@ a file that another took the name of is neither read nor written.
 from __future__ import annotations
 
 import math
+import mmap
+from collections.abc import Callable
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from penstock import _core
 from penstock._arrays.array import Array
@@ -28,6 +32,20 @@ class Editor(NamedTuple):
 
     native: _core.SmallReader
     plain: Any
+
+    def write(self, lend: Callable[[_core.SmallReader], bool], index: Any, value: Any) -> bool:
+        """False: a transfer has to write it. `lend` opens the file for it."""
+        done = self.native.write_from(index, value)
+        if done is False and lend(self.native):
+            done = self.native.write_from(index, value)
+        return done is True
+
+    def write_rows(self, lend: Callable[[_core.SmallReader], bool], rows: Any, value: Any) -> bool:
+        """As write(). Rows go in the order of the file: a mapping of that file would change while it is read."""
+        base = value.base
+        while isinstance(base, np.ndarray):
+            base = base.base
+        return not isinstance(base, (mmap.mmap, memoryview)) and self.write(lend, rows, value)
 
 
 class Editors:
