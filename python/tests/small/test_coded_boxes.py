@@ -160,3 +160,14 @@ def test_rows_that_are_none_are_refused(path: Path) -> None:
             file["gzip"][np.array([1.5])]
         with pytest.raises(ValueError, match="shape"):
             file["gzip"].read([1, 2], out=np.zeros((3, WHOLE.shape[1]), "i4"))
+
+
+def test_longer_lists_are_left_to_transfers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, most = count_transfers(monkeypatch), 128 * 1024
+    values = np.random.default_rng(2).integers(0, 9, 200_000, "u1")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("x", data=values, chunks=(20_000,), compression="gzip")
+    with penstock.open(tmp_path / "x.h5", device="host") as file:
+        for count, transfers in ((most, 0), (most + 1, 1)):
+            assert np.array_equal(np.asarray(file["x"][np.arange(count)]), values[:count])
+            assert len(made) == transfers

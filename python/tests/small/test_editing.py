@@ -114,6 +114,17 @@ def test_who_closes_waits_for_listed_rows(tmp_path: Path) -> None:
         assert (found["x"][...] == 1).all()
 
 
+def test_longer_lists_are_left_to_transfers_which_hear_signals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, most = tmp_path / "x.h5", 128 * 1024
+    with h5py.File(path, "w") as file:
+        file["x"] = np.zeros(most + 1, "u1")
+    no_transfers(monkeypatch)
+    with penstock.open(path, write=True, device="host") as file:
+        file["x"][np.arange(most)] = np.ones(most, "u1")
+        with pytest.raises(AssertionError, match="a transfer was planned"):
+            file["x"][np.arange(most + 1)] = np.ones(most + 1, "u1")
+
+
 def test_rows_out_of_a_mapping_of_the_file_are_those_before(path: Path) -> None:
     with h5py.File(path) as file:
         offset, before = file["contiguous"].id.get_offset(), file["contiguous"][...]
