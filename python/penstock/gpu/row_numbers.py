@@ -52,14 +52,7 @@ def row_numbers(indices: Any, rows: RowCount, context: Context, stream: int | No
         raise ValueError("the indices are not contiguous; pass a contiguous copy")
     if target.device != context._place[0]:
         raise ValueError(f"the indices lie on {target.device}, the array is read to {context._place[0]}")
-    return RowNumbers(bytes_of(target), target.shape, target.size)
-
-
-def bytes_of(target: Target) -> Any:
-    """Exactly the bytes of a contiguous target, as memory for _core."""
-    if isinstance(target.memory, _core.Buffer):
-        return target.memory.slice(target.base, target.nbytes)
-    return target.memory if target.base == 0 else memoryview(target.memory).cast("B")[target.base :]
+    return RowNumbers(target.as_bytes(), target.shape, target.size)
 
 
 def _on_gpu(indices: Any, stream: int | None) -> Target | None:

@@ -20,7 +20,7 @@ from penstock._arrays.as_number import Unread
 from penstock._arrays.dtype import DType
 from penstock._error import Error
 from penstock.formats.reading.target import Target, stream_handle, target_of
-from penstock.gpu.row_numbers import OutOfRange, RowCount, RowNumbers, bytes_of, row_numbers
+from penstock.gpu.row_numbers import OutOfRange, RowCount, RowNumbers, row_numbers
 
 if TYPE_CHECKING:
     from penstock._api import Context
@@ -177,7 +177,7 @@ class StoredArray(Unread):
         shared, handle = self._writable(), stream_handle(stream)
         rows = row_numbers(indices, RowCount(len(self), self.name), shared.context, handle)
         value = self._value(values, (*rows.shape, *self._row_shape), handle)
-        memory = self._uploaded(bytes_of(value)) if value.size and self._is_elsewhere(value) else bytes_of(value)
+        memory = self._uploaded(value.as_bytes()) if value.size and self._is_elsewhere(value) else value.as_bytes()
         self._move(shared.raw.scatter, rows, memory)
 
     def read(self, start: int = 0, stop: int | None = None, *, out: Any = None, stream: Any = None) -> Array:
@@ -201,7 +201,7 @@ class StoredArray(Unread):
             self._out_of_range(f"{count} rows from row {start} on")
         if not value.size:
             return
-        memory, offset = bytes_of(value), self._offset(first)
+        memory, offset = value.as_bytes(), self._offset(first)
         if not self._is_elsewhere(value):
             shared.raw.write(self._number, offset, memory)
             return
@@ -335,7 +335,7 @@ class StoredArray(Unread):
         if target.device != context._place[0]:
             raise ValueError(f"out lies on {target.device}, the array is read to {context._place[0]}")
         self._settle(target, stream)
-        return out, bytes_of(target)
+        return out, target.as_bytes()
 
     def _value(self, values: Any, shape: Shape | None, stream: int | None) -> Target:
         """Values to write; None: of any number of rows."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import gc
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from array_rig import OnlyDLPack
 
 import penstock
 from penstock import _core
+from penstock.formats.reading.target import target_of
 
 np = pytest.importorskip("numpy")
 
@@ -188,3 +191,20 @@ def test_tensors_of_a_gpu_are_memory() -> None:
     exported = torch.from_dlpack(Exported(buffer, 0, (1000,), None, (0, 16, 1)))
     assert torch.equal(exported, tensor.flip(0))
     _core.synchronize_stream(context, torch.cuda.current_stream().cuda_stream)
+
+
+def test_bytes_of_any_memory_of_a_contiguous_target(context: _core.Context) -> None:
+    array = np.arange(24, dtype="f4").reshape(2, 3, 4)
+    buffer = _core.allocate(context, 32 + array.nbytes, "device", "none")
+    context.copy_to_device(buffer.slice(16, array.nbytes), array)
+    mine = target_of(penstock.Array(buffer, "float32", array.shape, offset_bytes=16))
+    found = np.empty(array.shape, "f4")
+    context.copy_to_host(found, mine.as_bytes())
+    assert np.array_equal(found, array)
+    exported = target_of(OnlyDLPack(array))
+    assert isinstance(exported.memory, _core.DLPackMemory)
+    assert exported.as_bytes() is exported.memory
+    whole = target_of(array)
+    part = replace(whole, base=array[0].nbytes, shape=array.shape[1:], strides=array.strides[1:])
+    assert bytes(whole.as_bytes()) == array.tobytes()
+    assert bytes(part.as_bytes()) == array[1].tobytes()

@@ -113,8 +113,9 @@ def test_a_row_that_is_read_stays_although_a_kernel_was_queued(
 def test_control_what_is_said_to_be_unordered_is_not_waited_for(
     context: penstock.Context, content: np.ndarray, tmp_path: Path
 ) -> None:
-    found = _read(context, tmp_path / "data.bin", _Arrays("cupy", "side"), _Unordered)
-    assert found.size == content.size and (found == 255).all()
+    # A read that other work on the machine delays comes behind the kernel, which proves nothing: it is tried again.
+    tried = [_read(context, tmp_path / "data.bin", _Arrays("cupy", "side"), _Unordered) for _ in range(5)]
+    assert any(found.size == content.size and (found == 255).all() for found in tried)
 
 
 def test_what_a_queued_kernel_computes_is_written(context: penstock.Context, tmp_path: Path, arrays: _Arrays) -> None:

@@ -194,7 +194,7 @@ TEST_F(ReadersOfOneFile, threads_read_what_is_there) {
         for (std::uint64_t thread = 0; thread < kThreads; ++thread) threads.emplace_back(read, thread * 64 * kKiB);
     }
     EXPECT_EQ(wrong, 0);
-    EXPECT_LE(system_.opened - before, kThreads - 1);
+    EXPECT_LE(system_.opened - before, kThreads);  // who was alone and ended may come again while all others read
 }
 
 }  // namespace

@@ -303,5 +303,5 @@ def _on_host(mover: Mover, value: Target) -> np.ndarray:
         raise ValueError(f"an array of {value.device} with strides {value.strides} cannot be written here: copy it")
     _core.synchronize_stream(mover.raw, value.stream or 0)
     array = np.empty(value.shape, dtype)
-    mover.raw.copy_to_host(array, value.memory.slice(value.base, array.nbytes))
+    mover.raw.copy_to_host(array, value.as_bytes())
     return array

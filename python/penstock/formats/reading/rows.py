@@ -78,16 +78,13 @@ def read_rows(mover: Mover, known: KnownRows, wanted: Request) -> Any:
 
 
 def _buffer_of(mover: Mover, wanted: Request) -> Any:
-    """Exactly of the selection's bytes: new, or of `out`, on which a GPU works no more. None: `out` has no such
-    memory."""
+    """Exactly of the selection's bytes: new, or of `out`, on which a GPU works no more. None: there is no room."""
     if wanted.out is None:
         return _core.allocate(mover.raw, wanted.bytes, "device", "none")
     target = checked_out(wanted, None, mover.device)
     for stream in {target.stream, ordered_after(None, foreign=True)} - {None}:
         _core.synchronize_stream(mover.raw, stream)
-    if isinstance(target.memory, _core.Buffer):
-        return target.memory.slice(target.base, target.nbytes)
-    return target.memory if target.base == 0 else None
+    return target.as_bytes()
 
 
 def _holds(watch: Watch) -> bool:

@@ -54,6 +54,12 @@ class Target:
         wanted = c_strides(shape, self.dtype.itemsize)
         return self.size == 0 or all(n == 1 or a == b for n, a, b in zip(shape, strides, wanted, strict=True))
 
+    def as_bytes(self) -> Any:
+        """Exactly the bytes of a contiguous target, as memory for _core."""
+        if isinstance(self.memory, _core.Buffer):
+            return self.memory.slice(self.base, self.nbytes)
+        return self.memory if self.base == 0 else memoryview(self.memory).cast("B")[self.base :]
+
 
 def target_of(thing: Any, stream: int | None = None) -> Target:
     """What `thing` is as memory. TypeError when it is none. `stream` orders what its owner has queued on a GPU."""
