@@ -67,6 +67,16 @@ std::byte* moved(const void* pointer, std::int64_t bytes) {
     return const_cast<std::byte*>(static_cast<const std::byte*>(pointer)) + bytes;
 }
 
+Box row_of(void* memory, std::uint64_t bytes) {
+    Box row;
+    row.destination = memory;
+    row.item_bytes = 1;
+    row.dimensions = 1;
+    row.extents[0] = bytes;
+    row.destination_strides[0] = 1;
+    return row;
+}
+
 }  // namespace
 
 Error refused(const char* operation, std::string cause, std::string advice) {
@@ -134,15 +144,16 @@ void HistoryState::begin() {
     WriterPlan plan{context_, {}, {}, options_.transfer, layout.has_bounds};
     plan.transfer.caller_waits = true;  // a small step is written by the thread that waits for it
     const bool compresses = is_compressed(layout.schema);
-    if (!compresses) plan.first = first_places(wanted, layout.schema);
     const bool in_one_file = !makes_store(options_.format);
+    if (!draft_) draft_ = make_draft(name_, options_.format, layout.schema);
+    if (!compresses) plan.first = draft_ ? draft_->first() : first_places(wanted, layout.schema);
     const std::vector<formats::DataPlace> in_file = in_one_file ? plan.first : std::vector<formats::DataPlace>{};
     const std::uint64_t slot_bytes = lay_out_slot(layout.fields, in_file);
     std::vector<RunningField> fields = make_fields(layout);
     plan.is_alone = options_.processes == 1;
     plan.is_first = options_.process == 0;
     plan.is_durable = options_.durable;
-    std::vector<HistorySlot> slots = made_slots(slot_bytes);
+    std::vector<HistorySlot> slots = made_slots(slot_bytes, layout.fields);
     facts_.step_bytes = plain_step_bytes(layout.schema, in_file);
     StepParts parts = parts_of(layout);
     plan.fields = std::move(parts.fields);
@@ -154,7 +165,7 @@ void HistoryState::begin() {
     const std::vector<formats::DataPlace> first = plan.first;
     auto writer = std::make_unique<StepWriter>(std::move(plan));
     // Last: it may replace an older history, which what has failed before leaves alone.
-    std::unique_ptr<HistoryTarget> target = make_target(context_, wanted, layout.schema);
+    std::unique_ptr<HistoryTarget> target = make_target(context_, wanted, layout.schema, std::move(draft_));
     if (!compresses && !same_places(first, target->reserve({}))) {
         throw Error(ErrorCode::internal, "begin", "the first step has other places in the file than were planned");
     }
@@ -171,11 +182,12 @@ HistoryTargetOptions HistoryState::target_options(const HistoryLayout& layout) c
     return made;
 }
 
-std::vector<HistorySlot> HistoryState::made_slots(std::uint64_t bytes) {
+std::vector<HistorySlot> HistoryState::made_slots(std::uint64_t bytes, const std::vector<FieldLayout>& fields) {
     std::vector<HistorySlot> slots;
     if (on_device()) stream_ = context_.device().make_stream();
     for (std::uint32_t i = 0; i < options_.slots; ++i) {
-        HistorySlot slot{zeroed(bytes), nullptr, true};
+        HistorySlot slot{context_.allocate(std::max<std::uint64_t>(bytes, 1), slot_kind()), nullptr, true};
+        fill_gaps(slot.memory, fields);
         if (on_device()) slot.packed = context_.device().make_event();
         slots.push_back(std::move(slot));
     }
@@ -183,17 +195,27 @@ std::vector<HistorySlot> HistoryState::made_slots(std::uint64_t bytes) {
     return slots;
 }
 
-Buffer HistoryState::zeroed(std::uint64_t bytes) const {
-    const MemoryKind kind = on_device() ? MemoryKind::device : MemoryKind::pinned;
-    Buffer made = context_.allocate(std::max<std::uint64_t>(bytes, 1), kind);
+// What lies between fields may be written with them, and a step has all of its fields.
+void HistoryState::fill_gaps(const Buffer& slot, const std::vector<FieldLayout>& fields) const {
+    std::vector<Box> gaps;
+    std::uint64_t end = 0;
+    const auto fill_to = [&](std::uint64_t next) {
+        if (next > end) gaps.push_back(row_of(static_cast<std::byte*>(slot.data()) + end, next - end));
+    };
+    for (const FieldLayout& field : fields) {
+        fill_to(field.slot_offset);
+        end = field.slot_offset + field.bytes;
+    }
+    fill_to(slot.bytes());
     const std::byte zero{0};
-    Box all;
-    all.destination = made.data();
-    all.item_bytes = 1;
-    all.dimensions = 1;
-    all.extents[0] = made.bytes();
-    all.destination_strides[0] = 1;
-    context_.fill_boxes({&all, 1}, {&zero, 1}, kind);
+    if (!gaps.empty()) context_.fill_boxes(gaps, {&zero, 1}, slot.kind());
+}
+
+Buffer HistoryState::zeroed(std::uint64_t bytes) const {
+    Buffer made = context_.allocate(bytes, slot_kind());
+    const std::byte zero{0};
+    const Box all = row_of(made.data(), made.bytes());
+    context_.fill_boxes({&all, 1}, {&zero, 1}, made.kind());
     return made;
 }
 

@@ -41,7 +41,7 @@ class HistoryState {
     void set_attribute(const HistoryAttribute& attribute, const std::string& variable);
     void use_preset(const HistoryPreset& preset);
     void begin();
-    std::uint64_t digest() const;
+    std::uint64_t digest();
     std::span<std::uint64_t> cuts();
     std::span<std::uint64_t> coverage();
     void publish(std::uint64_t steps);
@@ -56,8 +56,10 @@ class HistoryState {
 
   private:
     bool on_device() const noexcept { return options_.memory == MemoryKind::device; }
+    MemoryKind slot_kind() const noexcept { return on_device() ? MemoryKind::device : MemoryKind::pinned; }
     std::vector<RunningField> make_fields(const HistoryLayout& layout) const;
-    std::vector<HistorySlot> made_slots(std::uint64_t bytes);
+    std::vector<HistorySlot> made_slots(std::uint64_t bytes, const std::vector<FieldLayout>& fields);
+    void fill_gaps(const Buffer& slot, const std::vector<FieldLayout>& fields) const;
     HistoryTargetOptions target_options(const HistoryLayout& layout) const;
     void check_cuts(const HistoryLayout& layout) const;
     void check_coverage() const;
@@ -80,6 +82,7 @@ class HistoryState {
     Definitions definitions_;
     DefinedNames names_;
     std::vector<RunningField> fields_;
+    std::unique_ptr<FileDraft> draft_;  // of these definitions, until begin(); null: not made, or a store
     std::unique_ptr<HistoryTarget> target_;
     std::unique_ptr<Stream> stream_;
     std::vector<HistorySlot> slots_;

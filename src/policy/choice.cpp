@@ -20,6 +20,9 @@ constexpr double kDoubt = 1.15;                      // the same factor where a 
 constexpr std::uint32_t kSure = 3;                   // measurements of a size from which a prediction is reliable
 constexpr double kClearly = 1.1;  // factor for small requests, because finding their residency costs time
 constexpr std::uint64_t kThrottledMin = 64 * kMiB;   // a smaller write is predicted without a look at the page cache
+// Pieces that begin or end inside pages and are shorter than this on average stay in the page cache.
+constexpr std::uint64_t kRaggedMax = 512 * kKiB;
+constexpr std::uint64_t kRaggedDurableMax = 128 * kKiB;  // where the caller waits for stable storage
 constexpr std::uint64_t kAlignedPages = 64;          // in requests of this many pages an unaligned end does not matter
 
 Choice cold_read(const RequestFacts& request, const MachineFacts& machine) {
@@ -66,6 +69,21 @@ bool may_stay_cached(const RequestFacts& request) {
     return request.blocking && !request.durable && request.answers_here && request.total_bytes() <= kCachedWriteMax;
 }
 
+// Returns whether the write is of many short pieces that begin or end inside pages. Past the page cache each such end
+// is a write of its own through it, which the kernel brings to the storage before it lets the pages beside it pass.
+// Processes that write rows of one file wait for one another there.
+bool ragged(const RequestFacts& request, const MachineFacts& machine) {
+    const std::size_t count = request.ranges.size();
+    const std::uint64_t most = request.durable ? kRaggedDurableMax : kRaggedMax;
+    if (!request.answers_here || count <= kFewRanges || request.total_bytes() >= most * count) return false;
+    const std::uint64_t page = std::max<std::uint64_t>(machine.page_bytes, 1);
+    const auto ends_inside = [&](const RangeFacts& range) {
+        return range.offset_bytes % page != 0 || (range.offset_bytes + range.bytes) % page != 0;
+    };
+    const auto inside = std::count_if(request.ranges.begin(), request.ranges.end(), ends_inside);
+    return 2 * static_cast<std::size_t>(inside) > count;
+}
+
 Choice write_by_rule(const RequestFacts& request, const MachineFacts& machine) {
     if (request.memory_backed) return {PathKind::buffered, "the file lives in memory: copying workers", {}, {}};
     if (!request.direct) return {PathKind::buffered, "O_DIRECT is not possible: " + request.direct_cause, {}, {}};
@@ -74,6 +92,10 @@ Choice write_by_rule(const RequestFacts& request, const MachineFacts& machine) {
     }
     if (may_stay_cached(request) && request.total_bytes() <= request.dirty_room_bytes.value_or(UINT64_MAX)) {
         return {PathKind::buffered, "not to stable storage, and the page cache has room: copying workers", {}, {}};
+    }
+    if (ragged(request, machine)) {
+        const PathKind path = machine.uring && !small_ranges(request) ? PathKind::uring_buffered : PathKind::buffered;
+        return {path, "many pieces that begin or end inside pages: through the page cache", {}, {}};
     }
     if (!machine.uring) {
         return {PathKind::direct, "O_DIRECT by threads, for io_uring is not usable: " + machine.uring_cause, {}, {}};

@@ -288,6 +288,30 @@ TEST(Policy, unaligned_writes_go_direct_in_whole_pages_and_buffered_at_the_edges
     EXPECT_EQ(plan.steps[1].pieces.at(1), (PlanPiece{0, 8 * kMiB - 100, 100}));
 }
 
+TEST(Policy, many_short_pieces_with_ends_inside_pages_stay_in_the_page_cache) {
+    RequestFacts request = request_of(Direction::write, 0, 0, Residence::unknown);
+    request.answers_here = true;
+    const auto path_of = [&](std::uint64_t bytes, std::uint64_t apart, std::size_t count = 64) {
+        request.ranges.clear();
+        request.segments.clear();
+        for (std::size_t i = 0; i < count; ++i) {
+            request.ranges.push_back({i * apart, bytes, 0});
+            request.segments.push_back({{i, 0, bytes}, Residence::unknown});
+        }
+        return make_plan(request, gpu_machine()).steps.at(0).shape.path;
+    };
+    EXPECT_EQ(path_of(131080, 262160), PathKind::uring_buffered);
+    EXPECT_EQ(path_of(32776, 65552), PathKind::buffered) << "the round trip of a queue costs more than it saves";
+    EXPECT_EQ(path_of(131072, 262144), PathKind::uring) << "whole pages";
+    EXPECT_EQ(path_of(524296, 1048592), PathKind::uring) << "few ends for the bytes";
+    EXPECT_EQ(path_of(262152, 524304, 8), PathKind::uring) << "few pieces";
+    request.durable = true;
+    EXPECT_EQ(path_of(131080, 262160), PathKind::uring) << "the storage is waited for in any case";
+    EXPECT_EQ(path_of(98312, 262160), PathKind::uring_buffered);
+    request.durable = request.answers_here = false;
+    EXPECT_EQ(path_of(131080, 262160), PathKind::uring) << "a server has other rules";
+}
+
 TEST(Policy, edges_use_the_page_where_it_is_larger_than_the_block) {
     MachineFacts machine = gpu_machine();
     machine.page_bytes = 65536;

@@ -32,6 +32,7 @@ void HistoryState::check_definable(const char* operation) const {
 void HistoryState::forget_agreements() {
     definitions_.cuts.reset();
     definitions_.coverage.reset();
+    draft_.reset();
 }
 
 void HistoryState::define(const HistoryVariable& variable) {

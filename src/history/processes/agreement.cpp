@@ -10,9 +10,11 @@
 namespace penstock::history {
 
 // With may_have_gaps, which decides whether coverage() is asked for.
-std::uint64_t HistoryState::digest() const {
+std::uint64_t HistoryState::digest() {
     constexpr std::uint64_t kWithGaps = 0x9e3779b97f4a7c15;
-    const std::uint64_t of_file = digest_of(options_.format, plan_history(definitions_, options_, false).schema);
+    const formats::FileSchema schema = plan_history(definitions_, options_, false).schema;
+    if (!draft_) draft_ = make_draft(name_, options_.format, schema);
+    const std::uint64_t of_file = draft_ ? draft_->digest() : digest_of_store(options_.format, schema);
     return options_.may_have_gaps ? of_file ^ kWithGaps : of_file;
 }
 
@@ -25,7 +27,10 @@ void HistoryState::check_cuts(const HistoryLayout& layout) const {
 std::span<std::uint64_t> HistoryState::cuts() {
     check_open("cut");
     if (writer_) throw refused("cut", "the history has begun", "ask before that");
-    if (!definitions_.cuts) definitions_.cuts = plan_history(definitions_, options_, false).cuts;
+    if (!definitions_.cuts) {
+        const bool divides = has_blocks(options_.format);
+        definitions_.cuts = divides ? plan_history(definitions_, options_, false).cuts : std::vector<std::uint64_t>{};
+    }
     return *definitions_.cuts;
 }
 

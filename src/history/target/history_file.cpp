@@ -10,7 +10,7 @@
 #include <cstring>
 #include <utility>
 
-#include "history/target/spare_descriptors.hpp"
+#include "history/target/store/spare_descriptors.hpp"
 #include "os/new_file/writer_locks.hpp"
 
 namespace penstock::history {
@@ -69,26 +69,10 @@ void share_with_readers(const os::UniqueFd& file) {
 
 }  // namespace
 
-void SummingSink::write(std::uint64_t offset_bytes, std::span<const std::byte> bytes) {
-    constexpr std::uint64_t prime = 0x100000001b3;
-    const auto add = [this](std::uint64_t word) {
-        sum_ = (sum_ ^ word) * prime;
-        sum_ ^= sum_ >> 32;  // a multiplication alone takes no bit to a lower place
-    };
-    add(offset_bytes);
-    add(bytes.size());
-    for (; !bytes.empty(); bytes = bytes.subspan(std::min(bytes.size(), sizeof(std::uint64_t)))) {
-        std::uint64_t word = 0;
-        std::memcpy(&word, bytes.data(), std::min(bytes.size(), sizeof(word)));
-        add(word);
-    }
-}
-
-HistoryFile::HistoryFile(const Context& context, const HistoryTargetOptions& options, const formats::FileSchema& schema,
-                         MakeGrowing make)
-    : sink_(options.name, options.durable), none_(options.name) {
+HistoryFile::HistoryFile(const Context& context, const HistoryTargetOptions& options, std::unique_ptr<FileDraft> draft)
+    : sink_(options.name, options.durable), none_(options.name), draft_(std::move(draft)) {
     if (!options.is_first) {
-        growing_ = make(schema, none_);
+        draft_->pass_to(none_);
         file_ = context.open(options.name, {.mode = OpenMode::read_write});
         sink_.use(*file_);
         return;
@@ -100,7 +84,7 @@ HistoryFile::HistoryFile(const Context& context, const HistoryTargetOptions& opt
     SpareDescriptors spare(options.name);
     File made = context.open(options.name, {.mode = OpenMode::create, .durable = options.durable, .replace = replaces});
     sink_.use(made);
-    growing_ = make(schema, sink_);
+    draft_->pass_to(sink_);
     made.close();
     spare.release();
     file_ = context.open(options.name, {.mode = OpenMode::read_write});
@@ -113,7 +97,7 @@ HistoryFile::~HistoryFile() { unlock(lock_); }
 
 std::vector<formats::DataPlace> HistoryFile::reserve(std::span<const formats::StoredChunks> stored) {
     const std::lock_guard lock(mutex_);
-    return growing_->reserve(stored);
+    return draft_->reserve(stored);
 }
 
 void HistoryFile::hold(std::span<const formats::DataPlace> places) {
@@ -126,7 +110,7 @@ void HistoryFile::hold(std::span<const formats::DataPlace> places) {
 void HistoryFile::publish(std::uint64_t steps) {
     {
         const std::lock_guard lock(mutex_);
-        growing_->publish(steps);
+        draft_->growing().publish(steps);
     }
     need_a_name();
 }
@@ -140,7 +124,7 @@ void HistoryFile::need_a_name() const {
 }
 
 void HistoryFile::write_numbers(std::size_t, const formats::DataPlace& place, std::span<const double> numbers) {
-    sink_.write(place.offset_bytes, stored_numbers(numbers, growing_->is_big_endian()));
+    sink_.write(place.offset_bytes, stored_numbers(numbers, draft_->growing().is_big_endian()));
 }
 
 void HistoryFile::close() {

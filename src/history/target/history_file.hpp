@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -11,34 +12,17 @@
 #include <vector>
 
 #include "formats/create/file_sink.hpp"
+#include "history/target/file_draft.hpp"
 #include "history/target/history_target.hpp"
 #include "os/fd.hpp"
 #include "penstock/context.hpp"
 
 namespace penstock::history {
 
-// Keeps nothing but a sum of what is written to it, as FNV-1a makes it, of 8 bytes at a time.
-class SummingSink final : public formats::ByteSink {
-  public:
-    explicit SummingSink(std::string name) : name_(std::move(name)) {}
-    const std::string& name() const override { return name_; }
-    void write(std::uint64_t offset_bytes, std::span<const std::byte> bytes) override;
-    void barrier() override {}
-    std::uint64_t sum() const noexcept { return sum_; }
-
-  private:
-    std::string name_;
-    std::uint64_t sum_ = 0xcbf29ce484222325;
-};
-
-// Makes what writes one format's metadata.
-using MakeGrowing = formats::GrowingFilePtr (*)(const formats::FileSchema&, formats::ByteSink&);
-
 class HistoryFile final : public HistoryTarget {
   public:
-    // Throws Error: of the schema, of the system, and where another history writes the file.
-    HistoryFile(const Context& context, const HistoryTargetOptions& options, const formats::FileSchema& schema,
-                MakeGrowing make);
+    // Throws Error: of the system, and where another history writes the file.
+    HistoryFile(const Context& context, const HistoryTargetOptions& options, std::unique_ptr<FileDraft> draft);
     ~HistoryFile() override;
 
     const std::string& name() const noexcept override { return file_->name(); }
@@ -57,8 +41,8 @@ class HistoryFile final : public HistoryTarget {
 
     formats::FileSink sink_;
     SummingSink none_;  // of processes other than the first
-    std::mutex mutex_;  // guards growing_, which a thread asks for places while another one publishes
-    formats::GrowingFilePtr growing_;
+    std::mutex mutex_;  // guards draft_, which a thread asks for places while another one publishes
+    std::unique_ptr<FileDraft> draft_;
     std::optional<File> file_;
     os::UniqueFd lock_;
 };

@@ -6,7 +6,9 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include <set>
+#include <cstring>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -61,22 +63,45 @@ TEST_P(HistoryFileTest, AFileThatWasRemovedIsTold) {
     }
 }
 
-// Processes that define different files are told from each other by it.
-TEST(SummingSinkTest, EachBitEachPlaceAndEachLengthMakesAnotherSum) {
-    std::set<std::uint64_t> seen;
-    const auto sum_of = [](std::uint64_t place, std::vector<std::byte> bytes, int flipped) {
-        if (flipped >= 0) bytes[static_cast<std::size_t>(flipped / 8)] ^= std::byte(1 << flipped % 8);
-        history::SummingSink sink("sum");
-        sink.write(place, bytes);
-        return sink.sum();
-    };
-    const std::vector<std::byte> twenty(20);
-    for (int bit = -1; bit < 160; ++bit) EXPECT_TRUE(seen.insert(sum_of(8, twenty, bit)).second) << bit;
-    EXPECT_TRUE(seen.insert(sum_of(9, twenty, -1)).second) << "at another place";
-    for (std::size_t length = 0; length < 20; ++length) {
-        EXPECT_TRUE(seen.insert(sum_of(8, std::vector<std::byte>(length), -1)).second) << length;
+TEST_P(HistoryFileTest, WhatIsDefinedAfterADigestIsInTheNextOneAndInTheFile) {
+    for (const char* format : {"cdf5", "netcdf4"}) {
+        History history(context_, name_, options_of(format));
+        history.define({.name = "T", .dimensions = {"x"}, .shape = {2}});
+        const std::uint64_t before = history.digest();
+        EXPECT_EQ(history.digest(), before) << format;
+        history.define({.name = "U", .dimensions = {"x"}, .shape = {2}});
+        EXPECT_NE(history.digest(), before) << format;
+        const std::vector<float> numbers{1, 2};
+        const Buffer values = field(numbers);
+        for (const char* name : {"T", "U"}) history.put(name, values.data());
+        history.end_step(1);
+        history.close();
+        EXPECT_EQ(read<float>("U"), numbers) << format;
     }
-    EXPECT_EQ(sum_of(8, twenty, 7), sum_of(8, twenty, 7));
+}
+
+// Values of one byte are filled up to a multiple of four in classic netCDF, and fields that follow each other are
+// written as one: what the memory of a slot had before must not come with them.
+TEST_P(HistoryFileTest, WhatLiesBetweenFieldsIsZero) {
+    constexpr std::uint64_t kOdd = 131'073, kFilled = 131'076;
+    {
+        const Buffer before = context_.allocate(2 * kFilled + 64, MemoryKind::device);  // kept, and given again
+        std::memset(before.data(), 0xff, before.bytes());
+    }
+    HistoryOptions wanted = options_of("cdf5");
+    wanted.slots = 1;
+    History history(context_, name_, wanted);
+    for (const char* name : {"A", "B"}) {
+        history.define({.name = name, .dimensions = {"x"}, .shape = {kOdd}, .dtype = "int8"});
+    }
+    const Buffer values = field(std::vector<std::int8_t>(kOdd, 7));
+    for (const char* name : {"A", "B"}) history.put(name, values.data());
+    history.end_step(1);
+    history.close();
+    std::ifstream file(name_, std::ios::binary);
+    const std::string bytes((std::istreambuf_iterator<char>(file)), {});
+    const std::string filled = std::string(kOdd, 7) + std::string(kFilled - kOdd, 0);
+    EXPECT_NE(bytes.find(filled + filled), std::string::npos);
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, HistoryFileTest, testing::Values(MemoryKind::system, MemoryKind::device));

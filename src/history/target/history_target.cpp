@@ -12,7 +12,7 @@
 #include "formats/create/zarr/zarr_documents.hpp"
 #include "formats/faults.hpp"
 #include "history/target/history_file.hpp"
-#include "history/target/history_store.hpp"
+#include "history/target/store/history_store.hpp"
 
 namespace penstock::history {
 namespace {
@@ -67,18 +67,6 @@ std::vector<formats::StoreBlock> growing_blocks(const FileSchema& schema) {
     return blocks;
 }
 
-// Takes what makes a file, and keeps nothing.
-class Nowhere final : public ByteSink {
-  public:
-    explicit Nowhere(const std::string& name) : name_(name) {}
-    const std::string& name() const override { return name_; }
-    void write(std::uint64_t, std::span<const std::byte>) override {}
-    void barrier() override {}
-
-  private:
-    const std::string& name_;
-};
-
 }  // namespace
 
 bool stores_big_endian(const std::string& format) { return format_named(format).big_endian; }
@@ -87,21 +75,19 @@ bool has_blocks(const std::string& format) {
     return makes_store(format) && format_named(format).documents({}, "")->has_blocks();
 }
 
-std::uint64_t digest_of(const std::string& format, const FileSchema& schema) {
+std::unique_ptr<FileDraft> make_draft(const std::string& name, const std::string& format, const FileSchema& schema) {
+    const MakeGrowing make = format_named(format).make;
+    return make == nullptr ? nullptr : std::make_unique<FileDraft>(name, schema, make);
+}
+
+std::uint64_t digest_of_store(const std::string& format, const FileSchema& schema) {
     SummingSink sink("history");
-    const HistoryFormat& wanted = format_named(format);
-    if (wanted.make != nullptr) {
-        wanted.make(schema, sink);
-    } else {
-        const std::string root = wanted.documents(schema, "history")->root(0);
-        sink.write(0, std::as_bytes(std::span(root)));
-    }
+    const std::string root = format_named(format).documents(schema, "history")->root(0);
+    sink.write(0, std::as_bytes(std::span(root)));
     return sink.sum();
 }
 
 std::vector<formats::DataPlace> first_places(const HistoryTargetOptions& options, const FileSchema& schema) {
-    Nowhere nowhere(options.name);
-    if (const MakeGrowing make = format_named(options.format).make) return make(schema, nowhere)->reserve({});
     formats::check_schema(schema, options.name);
     std::vector<formats::DataPlace> places;
     for (const formats::StoreBlock& one : options.blocks.value_or(growing_blocks(schema))) {
@@ -111,9 +97,12 @@ std::vector<formats::DataPlace> first_places(const HistoryTargetOptions& options
 }
 
 std::unique_ptr<HistoryTarget> make_target(const Context& context, const HistoryTargetOptions& options,
-                                           const FileSchema& schema) {
+                                           const FileSchema& schema, std::unique_ptr<FileDraft> draft) {
     const HistoryFormat& format = format_named(options.format);
-    if (format.make != nullptr) return std::make_unique<HistoryFile>(context, options, schema, format.make);
+    if (format.make != nullptr) {
+        if (!draft) draft = make_draft(options.name, options.format, schema);
+        return std::make_unique<HistoryFile>(context, options, std::move(draft));
+    }
     HistoryTargetOptions wanted = options;
     if (!wanted.blocks) wanted.blocks = growing_blocks(schema);
     return std::make_unique<HistoryStore>(context, wanted, schema, format.documents(schema, options.name));

@@ -16,6 +16,7 @@
 
 #include "formats/create/schema.hpp"
 #include "formats/create/stores/store_documents.hpp"
+#include "history/target/file_draft.hpp"
 #include "penstock/context.hpp"
 
 namespace penstock::history {
@@ -62,14 +63,18 @@ bool stores_big_endian(const std::string& format);
 bool makes_store(const std::string& format);
 // Whether several processes divide a variable into blocks, each a file of one of them.
 bool has_blocks(const std::string& format);
-// Sum of what makes the file of a schema. Throws Error of the schema.
-std::uint64_t digest_of(const std::string& format, const formats::FileSchema& schema);
-// Where the data of the first step will go, as the target's reserve() will say where nothing is compressed. No file is
-// made for it. Throws Error of the schema.
+// Lays the file of a schema out; null where the format is a store. Throws Error of the schema.
+std::unique_ptr<FileDraft> make_draft(const std::string& name, const std::string& format,
+                                      const formats::FileSchema& schema);
+// Sum of what makes a store of a schema. Throws Error of the schema.
+std::uint64_t digest_of_store(const std::string& format, const formats::FileSchema& schema);
+// Where the data of the first step of a store will go, as the target's reserve() will say where nothing is compressed.
+// No file is made for it. Throws Error of the schema.
 std::vector<formats::DataPlace> first_places(const HistoryTargetOptions& options, const formats::FileSchema& schema);
-// Throws Error: of the schema, of the system, and where another history writes there.
+// A format in one file takes the draft, or makes one where it is null. Throws Error: of the schema, of the system, and
+// where another history writes there.
 std::unique_ptr<HistoryTarget> make_target(const Context& context, const HistoryTargetOptions& options,
-                                           const formats::FileSchema& schema);
+                                           const formats::FileSchema& schema, std::unique_ptr<FileDraft> draft = {});
 // Numbers in that order of bytes.
 std::vector<std::byte> stored_numbers(std::span<const double> numbers, bool big_endian);
 

@@ -1,5 +1,5 @@
 // See new_folder.hpp.
-#include "history/target/new_folder.hpp"
+#include "history/target/store/new_folder.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>

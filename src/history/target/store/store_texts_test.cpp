@@ -1,6 +1,6 @@
 // Texts of a store, and the folder that it is made in: readers find the old text or the new one, and nothing of theirs
 // stays where something fails. Tried with them: spare_descriptors.
-#include "history/target/store_texts.hpp"
+#include "history/target/store/store_texts.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include <iterator>
 
 #include "context/test_files.hpp"
-#include "history/target/new_folder.hpp"
+#include "history/target/store/new_folder.hpp"
 
 namespace penstock::history {
 namespace {

@@ -1,5 +1,5 @@
 // See spare_descriptors.hpp.
-#include "history/target/spare_descriptors.hpp"
+#include "history/target/store/spare_descriptors.hpp"
 
 #include <fcntl.h>
 

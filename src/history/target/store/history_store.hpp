@@ -20,7 +20,7 @@
 
 #include "formats/create/stores/store_documents.hpp"
 #include "history/target/history_target.hpp"
-#include "history/target/store_texts.hpp"
+#include "history/target/store/store_texts.hpp"
 #include "os/fd.hpp"
 
 namespace penstock::history {

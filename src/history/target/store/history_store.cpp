@@ -1,6 +1,6 @@
 // See history_store.hpp. Everything that a step takes is there before a new store takes its name: an older one stays
 // where anything fails.
-#include "history/target/history_store.hpp"
+#include "history/target/store/history_store.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -14,7 +14,7 @@
 
 #include "formats/create/check_schema.hpp"
 #include "formats/create/file_sink.hpp"
-#include "history/target/new_folder.hpp"
+#include "history/target/store/new_folder.hpp"
 
 namespace penstock::history {
 namespace {

@@ -1,5 +1,5 @@
 // See store_texts.hpp.
-#include "history/target/store_texts.hpp"
+#include "history/target/store/store_texts.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "history/target/spare_descriptors.hpp"
+#include "history/target/store/spare_descriptors.hpp"
 #include "os/fd.hpp"
 
 namespace penstock::history {
