@@ -46,9 +46,11 @@ penstock_dependency(deflate libdeflate.h deflate)
 penstock_dependency(zstd zstd.h zstd)
 penstock_dependency(lz4 lz4.h lz4)
 penstock_dependency(bz2 bzlib.h bz2)
+penstock_dependency(isal isa-l/igzip_lib.h isal)
 add_library(penstock_decompression INTERFACE)
-target_link_libraries(penstock_decompression INTERFACE penstock_deflate penstock_zstd penstock_lz4 penstock_bz2)
-foreach(library DEFLATE ZSTD LZ4 BZ2)  # sources are chosen by these
+target_link_libraries(penstock_decompression INTERFACE penstock_deflate penstock_zstd penstock_lz4 penstock_bz2
+  penstock_isal)
+foreach(library DEFLATE ZSTD LZ4 BZ2 ISAL)  # sources are chosen by these
   if(PENSTOCK_${library}_STATE MATCHES "^on")
     set(PENSTOCK_HAS_${library} ON)
   else()

@@ -39,6 +39,7 @@ need libdeflate-dev header libdeflate.h
 need libzstd-dev header zstd.h
 need liblz4-dev header lz4.h
 need libbz2-dev header bzlib.h
+need libisal-dev header isa-l/igzip_lib.h
 if [ "${1:-}" = site ]; then need doxygen command -v doxygen; fi
 if [ "${1:-}" = test ]; then
     need libgtest-dev header gtest/gtest.h

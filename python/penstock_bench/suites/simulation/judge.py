@@ -66,14 +66,14 @@ def _of_ranks(medians: Medians) -> list[Check]:
 
 def _of_packing(medians: Medians) -> list[Check]:
     found = []
+    usual = packing.USUAL.format(packing.LEVEL)
+    pairs = [(packing.GZIP.format(1), packing.USUAL.format(1)), (packing.GZIP.format(packing.LEVEL), usual)]
+    pairs += [(packing.ZSTD, usual), (packing.LZ4, usual)]
     for values in (packing.NOISE, packing.ROUNDED):
-        usual = packing.name_of(values, packing.USUAL.format(packing.LEVEL))
-        theirs = medians.field(usual, "core_bytes_per_second")
-        for way in (packing.GZIP.format(packing.LEVEL), packing.ZSTD, packing.LZ4):
-            ours = medians.field(packing.name_of(values, way), "core_bytes_per_second")
-            if ours and theirs:
-                what = f"compressed, {values}: a core by {way} / netCDF4, zlib {packing.LEVEL}"
-                found.append(Check(what, ours / theirs, 4))
+        for way, peer in pairs:
+            rates = [medians.field(packing.name_of(values, one), "core_bytes_per_second") for one in (way, peer)]
+            if rates[0] and rates[1]:
+                found.append(Check(f"compressed, {values}: a core by {way} / {peer}", rates[0] / rates[1], 4))
     return found
 
 

@@ -1,10 +1,12 @@
-// Deflate by libdeflate, in the framing of zlib (RFC 1950) and of gzip (RFC 1952). Noise in front of a chunk is stored.
+// Deflate by libdeflate, and of level 1 by ISA-L where the build has it, in the framing of zlib (RFC 1950) and of gzip
+// (RFC 1952). Noise in front of a chunk is stored.
 #include <libdeflate.h>
 
 #include <cstdint>
 #include <cstring>
 #include <new>
 
+#include "data/encode/codecs/fast_deflate.hpp"
 #include "data/encode/codecs/stored_prefix.hpp"
 #include "data/encode/step.hpp"
 
@@ -39,17 +41,43 @@ std::size_t put_crc_and_length(std::span<const std::byte> plain, std::byte* room
 
 constexpr std::size_t kMostEnd = 8;
 
+// Shorter data are for libdeflate: a look at a part of them would cost too much.
+constexpr std::size_t kFastFrom = std::size_t{256} << 10;
+// A part of each MiB is given to both libraries. It is half as long again as deflate can look back.
+constexpr std::size_t kProbeBytes = std::size_t{48} << 10, kProbeApart = std::size_t{1} << 20;
+
 class Compressor final : public StageState {
   public:
-    explicit Compressor(int level) : raw_(libdeflate_alloc_compressor(level)) {
+    explicit Compressor(int level)
+        : fast_(level == 1 ? make_fast_deflate() : nullptr), raw_(libdeflate_alloc_compressor(level)) {
         if (raw_ == nullptr) throw std::bad_alloc();
     }
     ~Compressor() override { libdeflate_free_compressor(raw_); }
     Compressor(const Compressor&) = delete;
     Compressor& operator=(const Compressor&) = delete;
     libdeflate_compressor* raw() const noexcept { return raw_; }
+    bool is_fast() const noexcept { return fast_ != nullptr; }
+    // A raw stream; its bytes, or 0 where the room is too small.
+    std::size_t compress(std::span<const std::byte> plain, std::span<std::byte> room) const {
+        if (fast_ && plain.size() >= kFastFrom && !misses_repeats(plain, room)) {
+            if (const std::size_t made = fast_->compress(plain, room); made != 0) return made;
+        }
+        return libdeflate_deflate_compress(raw_, plain.data(), plain.size(), room.data(), room.size());
+    }
 
   private:
+    // Whether libdeflate makes a part of the data smaller by a third. Overwrites the room.
+    bool misses_repeats(std::span<const std::byte> plain, std::span<std::byte> room) const {
+        for (std::size_t at = kFastFrom / 2; at + kProbeBytes <= plain.size(); at += kProbeApart) {
+            const auto part = plain.subspan(at, kProbeBytes);
+            const std::size_t fast = fast_->compress(part, room);
+            const auto usual = libdeflate_deflate_compress(raw_, part.data(), part.size(), room.data(), room.size());
+            if (usual != 0 && usual + usual / 2 < fast) return true;
+        }
+        return false;
+    }
+
+    std::unique_ptr<FastDeflate> fast_;
     libdeflate_compressor* raw_;
 };
 
@@ -58,14 +86,15 @@ class DeflateStep final : public EncodeStep {
     DeflateStep(int level, const Framing& framing) : level_(level), framing_(framing) {}
 
     Encoded apply(std::span<const std::byte> plain, std::span<std::byte> room, StageState* state) const override {
-        libdeflate_compressor* const raw = static_cast<const Compressor*>(state)->raw();
+        const auto& own = *static_cast<const Compressor*>(state);
         const std::size_t prefix = stored_prefix(plain, [&](std::span<const std::byte> some) {
-            const auto made = libdeflate_deflate_compress(raw, some.data(), some.size(), room.data(), room.size());
+            const std::size_t made = own.compress(some, room);
             return made == 0 ? some.size() : made;
         });
-        const std::size_t made = prefix == 0
-                                     ? framing_.compress(raw, plain.data(), plain.size(), room.data(), room.size())
-                                     : behind_prefix(raw, {plain.first(prefix), plain.subspan(prefix)}, room);
+        const bool is_usual = prefix == 0 && !own.is_fast();
+        const std::size_t made =
+            is_usual ? framing_.compress(own.raw(), plain.data(), plain.size(), room.data(), room.size())
+                     : behind_prefix(own, {plain.first(prefix), plain.subspan(prefix)}, room);
         if (made == 0) return {0, "libdeflate made more bytes of it than it says it ever does"};
         return {made};
     }
@@ -79,13 +108,13 @@ class DeflateStep final : public EncodeStep {
     struct Parts {
         std::span<const std::byte> stored, rest;
     };
-    std::size_t behind_prefix(libdeflate_compressor* raw, const Parts& parts, std::span<std::byte> room) const {
+    std::size_t behind_prefix(const Compressor& own, const Parts& parts, std::span<std::byte> room) const {
         std::byte* const begin = room.data() + framing_.head.size();
         std::memcpy(room.data(), framing_.head.data(), framing_.head.size());
         put_stored(parts.stored, begin);
         std::byte* const rest = begin + stored_bytes(parts.stored.size());
         const std::size_t left = room.size() - static_cast<std::size_t>(rest - room.data()) - kMostEnd;
-        const std::size_t made = libdeflate_deflate_compress(raw, parts.rest.data(), parts.rest.size(), rest, left);
+        const std::size_t made = own.compress(parts.rest, {rest, left});
         if (made == 0) return 0;
         std::byte* const end = rest + made;
         const std::span<const std::byte> plain(parts.stored.data(), parts.stored.size() + parts.rest.size());
