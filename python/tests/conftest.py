@@ -6,6 +6,7 @@ starts. What runs as a process of its own lies in programs/.
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import signal
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+gc.disable()  # until all tests are collected: nothing of them is garbage
 os.environ["PENSTOCK_PROFILES"] = ""  # no profile of the machine the tests run on may turn a choice
 TESTS = Path(__file__).resolve().parent
 SUPPORT = str(TESTS / "support")
@@ -40,10 +42,29 @@ LONG = {
     *("hmatrix/test_solves", "hmatrix/test_thin", "native/test_each_write", "netcdf/test_fuzz"),
     *("newcomer/test_native", "suites/test_hacapk", "zarr/test_fuzz"),
 }
+# Modules of about 20 s and more, the longest first: workers begin with them. A file is one worker's, and a long one
+# that is begun last leaves the others with nothing to do. pytest-xdist would begin with files of many tests.
+FIRST = (
+    *("docs/test_readme", "newcomer/test_native", "durable/test_faults_writing", "vfd/test_h5py_tests"),
+    *("durable/test_signals_at_steps", "history/test_mpi_store", "api/test_include", "api/test_stuck"),
+    *("hmatrix/test_command", "suites/test_hacapk", "durable/test_power_cuts", "hdf5/test_faults"),
+    *("suites/test_gpu_io", "cli/test_shell", "vfd/test_cost", "api/test_many_files"),
+    *("durable/test_interrupts", "hdf5/test_many_sources", "preload/test_ends", "gpu/test_random"),
+    *("hmatrix/test_solves", "history/test_killed", "suites/test_per_process", "restart/test_mpi"),
+    *("hmatrix/test_thin", "suites/test_simulation_ranks", "vfd/test_compiled", "zarr/test_rewriting"),
+    *("newcomer/test_suite", "picks/test_rewriting", "bench/test_command", "newcomer/test_format"),
+    *("picks/test_picks", "zarr/test_fuzz"),
+)
 SLOW = {line for line in (TESTS / "slow.txt").read_text().splitlines() if line and not line.startswith("#")}
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.option.loadscopereorder = False  # of pytest-xdist: files are begun in the order that they have here
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    places = {module: place for place, module in enumerate(FIRST)}
+    items.sort(key=lambda item: places.get(f"{item.path.parent.name}/{item.path.stem}", len(places)))
     products: dict[tuple[Path, str], list[pytest.Function]] = {}
     for item in items:
         if isinstance(item, pytest.Function) and item.get_closest_marker("sampled"):
@@ -57,6 +78,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for cases in products.values():
         for case in beyond_the_sample(cases):
             case.add_marker(pytest.mark.exhaustive)
+
+
+def pytest_collection_finish() -> None:
+    """What thousands of tests brought stays, and is not looked through again whenever one of them collects garbage."""
+    gc.enable()
+    gc.collect()
+    gc.freeze()
 
 
 # What begins later is skipped: .ci/run gives the long tests the time that is left.

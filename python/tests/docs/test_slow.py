@@ -40,6 +40,18 @@ def test_each_line_names_what_is_there_and_is_not_long(pytestconfig: pytest.Conf
     assert all(functions(module) for module in long(pytestconfig))
 
 
+def test_what_workers_begin_with_is_there(pytestconfig: pytest.Config) -> None:
+    conftest: Any = pytestconfig.pluginmanager.get_plugin(str(TESTS / "conftest.py"))
+    assert len({*conftest.FIRST}) == len(conftest.FIRST) and all(map(functions, conftest.FIRST))
+    items = [
+        SimpleNamespace(path=TESTS / f"{module}.py", name="test_any", add_marker=lambda _mark: None)
+        for module in ("a/test_a", *conftest.FIRST)
+    ]
+    chosen = items[::-1]
+    conftest.pytest_collection_modifyitems(chosen)
+    assert chosen == [*items[1:], items[0]]
+
+
 def test_each_folder_keeps_a_quick_test(pytestconfig: pytest.Config) -> None:
     modules = {f"{path.parent.name}/{path.stem}" for path in TESTS.glob("*/test_*.py")}
     quick = modules - long(pytestconfig) - {*LINES}

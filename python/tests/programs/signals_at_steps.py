@@ -7,6 +7,7 @@ process of its own. Arguments: KILL or INT, number of signals, seed, folder. Pri
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import random
@@ -170,6 +171,7 @@ def chosen(aims: list[list[Aim]], count: int, chance: random.Random) -> list[Aim
 def main(kind: str, count: int, seed: int, folder: Path) -> dict[str, object]:
     chance = random.Random(seed)
     wrong, first, trials = Counter(), {}, 0
+    gc.freeze()  # a child that looked through what was there would have a copy of its memory
     with faulty_fs(folder) as fs:
         place = Range(fs, {"KILL": signal.SIGKILL, "INT": signal.SIGINT}[kind])
         aims = place.aims()
