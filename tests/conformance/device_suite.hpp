@@ -25,6 +25,7 @@
 
 #include "penstock/device.hpp"
 #include "penstock/stamp.hpp"
+#include "support/sanitized.hpp"
 
 namespace penstock::conformance {
 
@@ -178,7 +179,7 @@ TEST_P(DeviceSuite, what_is_awaited_soon_is_done) {
     for (const std::uint64_t bytes : {std::uint64_t{64}, std::uint64_t{4096}, std::uint64_t{64} << 20}) {
         const Memory block = memory(MemoryKind::device, bytes), back = memory(MemoryKind::pinned, bytes);
         std::memset(back.data(), 255, bytes);
-        for (int round = 0; round < 50; ++round) {
+        for (int round = 0; round < test::rounds(50); ++round) {
             stream_->fill(block.data(), bytes, round);
             stream_->copy(CopyDirection::to_host, back.data(), block.data(), bytes);
             stream_->synchronize_soon();

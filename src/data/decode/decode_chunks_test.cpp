@@ -20,9 +20,28 @@ using testing::Bytes;
 constexpr std::size_t kChunks = 40, kItems = 30000, kItem = 4;
 constexpr std::size_t kChunkBytes = kItems * kItem;
 
-// Chunks that went through shuffle (and deflate, where the build has it), of which every second element is wanted.
-struct Rig {
+// Chunks that went through shuffle, and deflate where the build has it.
+struct Made {
     std::vector<Bytes> plain{}, stored{};
+
+    Made() {
+        for (unsigned i = 0; i < kChunks; ++i) {
+            plain.push_back(testing::some_bytes(kChunkBytes, i));
+            const Bytes planes = testing::shuffled(plain.back(), kItem);
+            stored.push_back(testing::has_deflate() ? testing::zlib_of(planes) : planes);
+        }
+    }
+};
+
+// Made once: the thread sanitizer takes a second to make them.
+const Made& made() {
+    static const Made all;
+    return all;
+}
+
+// Such chunks, of which every second element is wanted.
+struct Rig {
+    std::vector<Bytes> plain = made().plain, stored = made().stored;
     std::vector<StoredChunk> chunks{};
     std::vector<PlacedBox> boxes{};
     Bytes target = Bytes(kChunks * kChunkBytes, std::byte{0xee});
@@ -30,11 +49,6 @@ struct Rig {
 
     explicit Rig(bool whole) {
         if (testing::has_deflate()) filters.push_back({"deflate", {}});
-        for (unsigned i = 0; i < kChunks; ++i) {
-            plain.push_back(testing::some_bytes(kChunkBytes, i));
-            const Bytes planes = testing::shuffled(plain.back(), kItem);
-            stored.push_back(testing::has_deflate() ? testing::zlib_of(planes) : planes);
-        }
         for (std::size_t i = 0; i < kChunks; ++i) {
             chunks.push_back({stored[i], 0, i, 1});
             Box box;

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -51,8 +51,9 @@ struct StripedNames {
     FileBytes read() const {
         std::vector<FileBytes> parts;
         for (const std::string& name : names) {
-            std::ifstream file(name, std::ios::binary);
-            parts.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+            parts.emplace_back(std::filesystem::file_size(name));
+            std::ifstream(name, std::ios::binary)
+                .read(reinterpret_cast<char*>(parts.back().data()), static_cast<std::streamsize>(parts.back().size()));
         }
         return names.size() == 1 ? parts[0] : joined(std::move(parts), stripe);
     }
