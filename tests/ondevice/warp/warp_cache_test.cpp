@@ -316,8 +316,13 @@ void exchange(bool apart) {
     Warps one({1, 2, 1, false});
     one.run([&](u32, u32 lane) {
         u32 value = 0;
-        if (apart && lane != 0) value = Warped::from(0b11, lane, 1);
-        else value = Warped::from(0b11, lane, 1);
+        if (apart && lane != 0) {  // what is around it keeps a compiler from making one place of the two
+            asm volatile("# before");
+            value = Warped::from(0b11, lane, 1);
+            asm volatile("# after");
+        } else {
+            value = Warped::from(0b11, lane, 1);
+        }
         const Unseen unseen;
         EXPECT_EQ(value, 1u);
     });
