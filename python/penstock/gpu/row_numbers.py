@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from penstock import _core
 from penstock._arrays.array import Shape
 from penstock._error import Error
 from penstock.formats.reading.target import Target, target_of
