@@ -429,6 +429,9 @@ class Encoder:
 def encoded_filters() -> list[str]:
     """Names of the filters that an Encoder of this build may have."""
 
+def encoding_libraries(filters: Sequence[tuple[str, Sequence[int]]]) -> list[str]:
+    """What of each filter an Encoder has of other libraries; "": it is Penstock's own."""
+
 def make_encoder(filters: Sequence[tuple[str, Sequence[int]]], chunk_bytes: int) -> Encoder:
     """`filters`: name and values of each, in the order they are applied. Error `unsupported` names what is missing."""
 

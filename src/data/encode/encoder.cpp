@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string_view>
 
+#include "data/encode/codecs/fast_deflate.hpp"
 #include "penstock/error.hpp"
 #include "penstock/types.hpp"
 
@@ -17,17 +19,19 @@ struct StepMaker {
     const char* name;
     EncodeStepPtr (*make)(const Values&);
     std::uint64_t bytes_of_thread = 1 * kMiB;  // see Encoder::bytes_of_thread
+    std::string_view library = "";             // empty: Penstock's own code
 };
+constexpr std::string_view kDeflating = "libdeflate";
 constexpr StepMaker kStepMakers[] = {
     {"shuffle", &make_shuffling},
     {"fletcher32", &make_fletcher32_behind},
     {"crc32c", &make_crc32c_behind},
-    {"deflate", &make_deflating, 64 * kKiB},
-    {"zlib", &make_deflating, 64 * kKiB},
-    {"gzip", &make_gzipping, 64 * kKiB},
-    {"zstd", &make_zstandard, 128 * kKiB},
-    {"hdf5-lz4", &make_hdf5_lz4_blocks, 256 * kKiB},
-    {"lz4", &make_lz4_behind_size, 256 * kKiB},
+    {"deflate", &make_deflating, 64 * kKiB, kDeflating},
+    {"zlib", &make_deflating, 64 * kKiB, kDeflating},
+    {"gzip", &make_gzipping, 64 * kKiB, kDeflating},
+    {"zstd", &make_zstandard, 128 * kKiB, "libzstd"},
+    {"hdf5-lz4", &make_hdf5_lz4_blocks, 256 * kKiB, "liblz4"},
+    {"lz4", &make_lz4_behind_size, 256 * kKiB, "liblz4"},
 };
 
 const StepMaker& maker_of(const Filter& filter) {
@@ -54,6 +58,12 @@ std::vector<std::string> encoder_names() {
         if (is_there(maker)) names.emplace_back(maker.name);
     }
     return names;
+}
+
+std::string encoder_library(const Filter& filter) {
+    const StepMaker& maker = maker_of(filter);
+    const bool is_fast = maker.library == kDeflating && !filter.values.empty() && filter.values[0] == kFastLevel;
+    return (is_fast && make_fast_deflate() ? "ISA-L and " : "") + std::string(maker.library);
 }
 
 int level_of(const char* filter, const Values& values, int most) {

@@ -41,5 +41,7 @@ class Encoder {
 
 // Filters that an Encoder of this build may have.
 std::vector<std::string> encoder_names();
+// The libraries that may apply it; empty: Penstock does. Throws Error{unsupported} of a filter that no Encoder has.
+std::string encoder_library(const Filter& filter);
 
 }  // namespace penstock::data

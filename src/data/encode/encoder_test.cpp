@@ -8,6 +8,7 @@
 #include <random>
 
 #include "data/decode/stored_rig.hpp"
+#include "data/encode/codecs/fast_deflate.hpp"
 #include "penstock/error.hpp"
 #include "penstock/types.hpp"
 
@@ -104,6 +105,14 @@ TEST(Encoder, a_level_that_a_codec_has_not_is_refused) {
             EXPECT_THROW(Encoder({&filter, 1}, 8), Error) << name << level;
         }
     }
+}
+
+TEST(Encoder, tells_whose_code_a_filter_is) {
+    EXPECT_EQ(encoder_library({"shuffle", {4}}), "");
+    EXPECT_EQ(encoder_library({"zstd", {1}}), "libzstd");
+    EXPECT_EQ(encoder_library({"gzip", {2}}), "libdeflate");
+    EXPECT_EQ(encoder_library({"gzip", {1}}), make_fast_deflate() ? "ISA-L and libdeflate" : "libdeflate");
+    EXPECT_THROW(encoder_library({"nothing", {}}), Error);
 }
 
 TEST(Encoder, a_filter_that_it_does_not_know_is_named) {

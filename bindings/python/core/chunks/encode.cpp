@@ -124,6 +124,14 @@ void bind_encode(nb::module_& module) {
         arg("context"), arg("encoder"), arg("source"), arg("target"), arg("swap_bytes"), arg("fill"), arg("stop"),
         arg("timeout_s").none() = nb::none());
     module.def("encoded_filters", &data::encoder_names);
+    module.def(
+        "encoding_libraries",
+        [](nb::handle filters) {
+            std::vector<std::string> found;
+            for (const data::Filter& one : filters_of(filters)) found.push_back(data::encoder_library(one));
+            return found;
+        },
+        arg("filters"));
 }
 
 }  // namespace penstock::python

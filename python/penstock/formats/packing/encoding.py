@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
+from penstock import _core
 from penstock.formats.model import Filter, Places
 from penstock.formats.reading.pieces import Wanted, c_strides, memory_offset, memory_strides
 
@@ -21,10 +22,6 @@ ENCODE_BYTES = 32 << 20  # of elements, at a time; two such parts are under way
 _CORE_BYTES = 8 << 20
 
 Place = Callable[[str, np.ndarray, np.ndarray], Places]  # Writer.place
-_LIBRARIES = {
-    **{"deflate": "libdeflate", "zlib": "libdeflate", "gzip": "libdeflate", "zstd": "libzstd"},
-    **{"lz4": "liblz4", "hdf5-lz4": "liblz4"},
-}
 
 
 @dataclass(frozen=True)
@@ -86,8 +83,8 @@ def _together(group: Sequence[Encoding]) -> Encoding:
 
 def encoder_name(filters: tuple[Filter, ...]) -> str:
     """Name of the encoder that applies the filters, as evidence says it."""
-    names = dict.fromkeys(_LIBRARIES[one.name] for one in filters if one.name in _LIBRARIES)
-    return f"host by {' and '.join(names) or 'Penstock'}"
+    told = _core.encoding_libraries([(one.name, one.values) for one in filters])
+    return f"host by {' and '.join(dict.fromkeys(filter(None, told))) or 'Penstock'}"
 
 
 def encoding_of(wanted: Wanted, filters: tuple[Filter, ...], place: Place) -> Encoding:

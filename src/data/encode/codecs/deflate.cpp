@@ -49,7 +49,7 @@ constexpr std::size_t kProbeBytes = std::size_t{48} << 10, kProbeApart = std::si
 class Compressor final : public StageState {
   public:
     explicit Compressor(int level)
-        : fast_(level == 1 ? make_fast_deflate() : nullptr), raw_(libdeflate_alloc_compressor(level)) {
+        : fast_(level == kFastLevel ? make_fast_deflate() : nullptr), raw_(libdeflate_alloc_compressor(level)) {
         if (raw_ == nullptr) throw std::bad_alloc();
     }
     ~Compressor() override { libdeflate_free_compressor(raw_); }

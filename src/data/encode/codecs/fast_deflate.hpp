@@ -8,6 +8,8 @@
 
 namespace penstock::data {
 
+inline constexpr int kFastLevel = 1;
+
 class FastDeflate {
   public:
     virtual ~FastDeflate() = default;
