@@ -1,12 +1,13 @@
 /* Penstock from C: files to and from GPU memory, with proof of the way the bytes took. The stable ABI.
  *
- * Everything Penstock promises to other languages is here and in penstock_history.h, and nowhere else; the C++ headers
- * may change, these declarations only grow. Plain C11. The conventions below hold for every function, so the
- * declarations do not repeat them.
+ * Everything Penstock promises to other languages is here and in penstock_history.h, penstock_snapshot.h and
+ * penstock_restart.h, and nowhere else; the C++ headers may change, these declarations only grow. Plain C11. The
+ * conventions below hold for every function, so the declarations do not repeat them.
  *
- *  1. Handles (penstock_context, penstock_file, penstock_buffer, penstock_transfer, penstock_datafile, penstock_dataset
- *     and penstock_history) are opaque pointers. A null handle and one of another kind are refused with
- *     PENSTOCK_INVALID_ARGUMENT. Using a freed handle is undefined, as with free().
+ *  1. Handles (penstock_context, penstock_file, penstock_buffer, penstock_transfer, penstock_datafile,
+ *     penstock_dataset, penstock_history, penstock_snapshot and penstock_restart) are opaque pointers. A null handle
+ *     and one of another kind are refused with PENSTOCK_INVALID_ARGUMENT. Using a freed handle is undefined, as with
+ *     free().
  *  2. Functions that can fail return an int: PENSTOCK_OK or one of the codes below. Codes are never renumbered; treat
  *     one you do not know as PENSTOCK_INTERNAL. Nothing is printed, nothing exits, no signal handler is installed.
  *  3. The last parameter of such a function is a penstock_error*, filled on failure and cleared on success. It may be
@@ -40,7 +41,7 @@ extern "C" {
 #endif
 
 /* Raised when a declaration is added. A program built against version n runs with any library of version >= n. */
-#define PENSTOCK_ABI_VERSION 6
+#define PENSTOCK_ABI_VERSION 7
 
 typedef struct penstock_context penstock_context;
 typedef struct penstock_file penstock_file;

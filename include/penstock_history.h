@@ -152,7 +152,7 @@ typedef struct penstock_history_facts {
 #define PENSTOCK_HISTORY_FACTS_INIT \
     { sizeof(penstock_history_facts), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
-/* The file appears at the first put, whole and without steps. options may be null. Give back with
+/* The file appears at the first put, or at begin, whole and without steps. options may be null. Give back with
  * penstock_history_close or penstock_history_abandon. */
 int penstock_history_open(const penstock_context* context, const char* name, const penstock_history_options* options,
                           penstock_history** history, penstock_error* error);
@@ -167,7 +167,8 @@ int penstock_history_set_attribute(penstock_history* history, const char* variab
  * has set goes before them, and so do attributes that are set later. The times have bounds. */
 int penstock_history_use_preset(penstock_history* history, const penstock_history_preset* preset,
                                 penstock_error* error);
-/* Makes the file and the slots; the first put does it where this was not called. Definitions end with it. */
+/* Makes the file and the slots; of one process the first put does it where this was not called. Definitions end with
+ * it. */
 int penstock_history_begin(penstock_history* history, penstock_error* error);
 /* The same number in all processes that make the same file. */
 int penstock_history_digest(const penstock_history* history, uint64_t* digest, penstock_error* error);
@@ -191,12 +192,18 @@ int penstock_history_use_stream(penstock_history* history, void* stream, penstoc
 /* data: the first element of the array in memory, halo included. */
 int penstock_history_put(penstock_history* history, const char* variable, const void* data, penstock_error* error);
 int penstock_history_end_step(penstock_history* history, double time, penstock_error* error);
+/* For several processes: the error that end_step would give now. Each does this first; where one of them cannot end the
+ * step all drop it, that is forget what was put since the last end. Else step 5 of one would be step 6 of another. */
+int penstock_history_check_step(const penstock_history* history, double time, penstock_error* error);
+int penstock_history_drop_step(penstock_history* history, penstock_error* error);
 /* Until the data of every step that ended are written, and seen by readers if one process writes the file. */
 int penstock_history_wait(penstock_history* history, penstock_error* error);
-/* For several processes alone: readers see so many steps from now on. */
+/* For several processes alone: readers see so many steps from now on. An error of a step that failed comes when they
+ * do. */
 int penstock_history_publish(penstock_history* history, uint64_t steps, penstock_error* error);
 int penstock_history_describe(const penstock_history* history, penstock_history_facts* facts, penstock_error* error);
-/* Waits, closes the file, and reports a step that failed. The handle is gone afterwards, also on failure. */
+/* Waits, closes the file, and reports a step that failed. The handle is gone afterwards, also on failure: as with
+ * free(), nothing tells a call with it from any other. Set it to null: calls with null are refused. */
 int penstock_history_close(penstock_history* history, penstock_error* error);
 /* Frees the handle only: steps that ended are written, and their errors are lost. */
 void penstock_history_abandon(penstock_history* history);

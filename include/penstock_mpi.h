@@ -28,9 +28,10 @@
  *
  * Functions named penstock_mpi_ are collective: all ranks of comm call them, and all get the same code. Where one rank
  * fails, the others have its message. A put is of one rank: where it fails, end the step all the same, and all are
- * told; or end all ranks by MPI_Abort. Plain MPI-1 calls from the calling thread: MPI_THREAD_MULTIPLE is not needed. A
- * step is published when every rank has written its part, at the latest by close. Ranks may have empty boxes, and no
- * particles.
+ * told; or end all ranks by MPI_Abort. A step that one rank cannot end is left out on all of them, and the next put
+ * begins another. A begin that refuses definitions makes no file, and a rank that has not begun refuses every put.
+ * Plain MPI-1 calls from the calling thread: MPI_THREAD_MULTIPLE is not needed. A step is published when every rank has
+ * written its part, at the latest by close. Ranks may have empty boxes, and no particles.
  */
 #ifndef PENSTOCK_MPI_H
 #define PENSTOCK_MPI_H
@@ -144,16 +145,23 @@ static inline int penstock_mpi_history_begin(penstock_history* history, MPI_Comm
     return penstock_mpi_agreed(rank != 0 ? penstock_history_begin(history, error) : PENSTOCK_OK, comm, error);
 }
 
-/* Not for programs. Publishes what every rank has written. */
-static inline int penstock_mpi_history_publish(penstock_history* history, MPI_Comm comm, penstock_error* error) {
+/* Not for programs. Publishes what every rank has written, also where one has failed: `code` is that of this rank, and
+ * what it returns that of all. */
+static inline int penstock_mpi_history_publish(penstock_history* history, int code, MPI_Comm comm,
+                                               penstock_error* error) {
     penstock_history_facts facts = PENSTOCK_HISTORY_FACTS_INIT;
+    penstock_error own = PENSTOCK_ERROR_INIT;
     uint64_t steps = 0;
     int ranks = 1;
     MPI_Comm_size(comm, &ranks);
-    if (ranks == 1) return PENSTOCK_OK; /* the history does it */
-    int code = penstock_history_describe(history, &facts, error);
+    if (ranks == 1) return code; /* the history does it */
+    int told = penstock_history_describe(history, &facts, &own);
     MPI_Allreduce(&facts.steps_written, &steps, 1, MPI_UINT64_T, MPI_MIN, comm);
-    if (code == PENSTOCK_OK) code = penstock_history_publish(history, steps, error);
+    if (told == PENSTOCK_OK && steps != 0) told = penstock_history_publish(history, steps, &own);
+    if (code == PENSTOCK_OK && told != PENSTOCK_OK) {
+        code = told;
+        *error = own;
+    }
     return penstock_mpi_agreed(code, comm, error);
 }
 
@@ -172,14 +180,19 @@ static inline int penstock_mpi_one_time(double time, MPI_Comm comm, penstock_err
 }
 
 /* Waits for the other ranks, and for no file: steps that are not written everywhere are published later. The time is
- * the same on all ranks. */
+ * the same on all ranks. A step that one of them cannot end is left out on all. */
 static inline int penstock_mpi_history_end_step(penstock_history* history, double time, MPI_Comm comm,
                                                 penstock_error* error) {
     penstock_error own = PENSTOCK_ERROR_INIT;
     if (error == NULL) error = &own;
-    int code = penstock_mpi_agreed(penstock_history_end_step(history, time, error), comm, error);
+    int code = penstock_mpi_agreed(penstock_history_check_step(history, time, error), comm, error);
     if (code == PENSTOCK_OK) code = penstock_mpi_one_time(time, comm, error);
-    return code != PENSTOCK_OK ? code : penstock_mpi_history_publish(history, comm, error);
+    if (code == PENSTOCK_OK) {
+        code = penstock_history_end_step(history, time, error);
+    } else {
+        penstock_history_drop_step(history, NULL);
+    }
+    return penstock_mpi_history_publish(history, code, comm, error);
 }
 
 /* The history is gone afterwards on every rank, also on failure. */
@@ -187,7 +200,7 @@ static inline int penstock_mpi_history_close(penstock_history* history, MPI_Comm
     penstock_error own = PENSTOCK_ERROR_INIT;
     if (error == NULL) error = &own;
     int code = penstock_mpi_agreed(penstock_history_wait(history, error), comm, error);
-    if (code == PENSTOCK_OK) code = penstock_mpi_history_publish(history, comm, error);
+    code = penstock_mpi_history_publish(history, code, comm, error);
     if (code != PENSTOCK_OK) {
         penstock_history_abandon(history);
         return code;
@@ -210,16 +223,18 @@ static inline void penstock_mpi_rows(uint64_t rows, uint64_t* all, MPI_Comm comm
     MPI_Allgather(&rows, 1, MPI_UINT64_T, all, 1, MPI_UINT64_T, comm);
 }
 
-/* Not for programs. Whether all ranks have one number; an error on all of them where they do not. */
-static inline int penstock_mpi_alike(uint64_t number, const char* cause, MPI_Comm comm, penstock_error* error) {
+/* Not for programs. Whether all ranks have one number; an error on all of them where they do not. words: what the ranks
+ * do, and what to do. */
+static inline int penstock_mpi_alike(uint64_t number, const char* const words[2], MPI_Comm comm,
+                                     penstock_error* error) {
     uint64_t low = 0, high = 0;
     MPI_Allreduce(&number, &low, 1, MPI_UINT64_T, MPI_MIN, comm);
     MPI_Allreduce(&number, &high, 1, MPI_UINT64_T, MPI_MAX, comm);
     if (low == high) return PENSTOCK_OK;
     error->code = PENSTOCK_INVALID_ARGUMENT;
     snprintf(error->operation, sizeof(error->operation), "agree");
-    snprintf(error->cause, sizeof(error->cause), "the ranks %s", cause);
-    snprintf(error->advice, sizeof(error->advice), "give the same names, types, shapes and attributes on each");
+    snprintf(error->cause, sizeof(error->cause), "the ranks %s", words[0]);
+    snprintf(error->advice, sizeof(error->advice), "give %s on each", words[1]);
     snprintf(error->message, sizeof(error->message), "agree: %s; %s", error->cause, error->advice);
     return PENSTOCK_INVALID_ARGUMENT;
 }
@@ -231,11 +246,12 @@ static inline int penstock_mpi_snapshot_add_cells(penstock_snapshot* snapshot, c
                                                   MPI_Comm comm, penstock_error* error) {
     penstock_error own = PENSTOCK_ERROR_INIT;
     penstock_snapshot_cell_sums sums = PENSTOCK_SNAPSHOT_CELL_SUMS_INIT;
+    const char* const words[2] = {"give different cells", "the same grid and types"};
     const uint64_t most = 1u << 30; /* MPI takes an int */
     if (error == NULL) error = &own;
     int code = penstock_snapshot_count_cells(snapshot, cells, positions, count, &sums, error);
     code = penstock_mpi_agreed(code, comm, error);
-    if (code == PENSTOCK_OK) code = penstock_mpi_alike(sums.digest, "give different cells", comm, error);
+    if (code == PENSTOCK_OK) code = penstock_mpi_alike(sums.digest, words, comm, error);
     if (code != PENSTOCK_OK) return code;
     for (uint64_t at = 0; at < sums.total_count; at += most) {
         const int part = (int)(sums.total_count - at < most ? sums.total_count - at : most);
@@ -328,6 +344,8 @@ static inline int penstock_mpi_restart_join(penstock_restart* restart, penstock_
  * rank 0 tell the generation. After an error both generations are as they were. */
 static inline int penstock_mpi_restart_write(penstock_restart* restart, penstock_restart_facts* facts, MPI_Comm comm,
                                              penstock_error* error) {
+    const char* const words[2] = {"write different fields or attributes",
+                                  "the same names, types, shapes and attributes"};
     penstock_error own = PENSTOCK_ERROR_INIT;
     char part[4096] = {0};
     penstock_text name = {part, sizeof(part), 0};
@@ -336,7 +354,7 @@ static inline int penstock_mpi_restart_write(penstock_restart* restart, penstock
     if (error == NULL) error = &own;
     MPI_Comm_rank(comm, &rank);
     int code = penstock_mpi_agreed(penstock_restart_digest(restart, &digest, error), comm, error);
-    if (code == PENSTOCK_OK) code = penstock_mpi_alike(digest, "write different fields or attributes", comm, error);
+    if (code == PENSTOCK_OK) code = penstock_mpi_alike(digest, words, comm, error);
     if (code != PENSTOCK_OK) return code;
     code = rank == 0 ? penstock_restart_begin(restart, NULL, &name, error) : PENSTOCK_OK;
     code = penstock_mpi_agreed(code, comm, error);
@@ -353,13 +371,14 @@ static inline int penstock_mpi_restart_write(penstock_restart* restart, penstock
 /* found is 0 where there is none. Refuses ranks that see different files. */
 static inline int penstock_mpi_restart_find(penstock_restart* restart, int32_t* found, MPI_Comm comm,
                                             penstock_error* error) {
+    const char* const words[2] = {"find different generations", "the same file system and name"};
     penstock_error own = PENSTOCK_ERROR_INIT;
     uint64_t generation = 0;
     if (error == NULL) error = &own;
     int code = penstock_restart_find(restart, found, error);
     if (code == PENSTOCK_OK && *found) code = penstock_restart_generation(restart, &generation, error);
     code = penstock_mpi_agreed(code, comm, error);
-    return code != PENSTOCK_OK ? code : penstock_mpi_alike(generation, "find different generations", comm, error);
+    return code != PENSTOCK_OK ? code : penstock_mpi_alike(generation, words, comm, error);
 }
 
 /* Reads what was found. Where a rank finds it damaged, all pass over it: facts tell the generation that was read. */

@@ -26,6 +26,14 @@ static inline int check(int holds, const char* text, int line) {
     return holds;
 }
 
+/* Whether the call was refused by this code and one line with these words in it. */
+#define check_refused(code, wanted, error, words) check_line((code) == (wanted), error, words, __LINE__)
+static inline void check_line(int is_code, const penstock_error* error, const char* words, int line) {
+    const int is_line = strstr(error->message, words) != NULL && strchr(error->message, '\n') == NULL;
+    if (check(is_code && is_line, words, line)) return;
+    fprintf(stderr, "  %d: %s\n", error->code, error->message);
+}
+
 static inline const char* named(const char* leaf) {
     static char name[512];
     snprintf(name, sizeof(name), "%s/%s", folder, leaf);

@@ -180,6 +180,17 @@ module penstock_history
       real(c_double), value :: time
       type(penstock_error), intent(inout), optional :: error
     end function
+    integer(c_int) function penstock_history_check_step(history, time, error) bind(c)
+      import
+      type(c_ptr), value :: history
+      real(c_double), value :: time
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    integer(c_int) function penstock_history_drop_step(history, error) bind(c)
+      import
+      type(c_ptr), value :: history
+      type(penstock_error), intent(inout), optional :: error
+    end function
     integer(c_int) function penstock_history_wait(history, error) bind(c)
       import
       type(c_ptr), value :: history

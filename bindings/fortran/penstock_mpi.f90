@@ -58,15 +58,21 @@ contains
   end function
 
   ! Waits for the other ranks, and for no file: steps that are not written everywhere are published later. The time is
-  ! the same on all ranks.
+  ! the same on all ranks. A step that one of them cannot end is left out on all.
   integer(c_int) function penstock_mpi_history_end_step(history, time, comm, error) result(code)
     type(c_ptr), intent(in) :: history
     real(c_double), intent(in) :: time
     type(MPI_Comm), intent(in) :: comm
     type(penstock_error), intent(inout) :: error
-    code = penstock_mpi_agreed(penstock_history_end_step(history, time, error), comm, error)
+    integer(c_int) :: ignored
+    code = penstock_mpi_agreed(penstock_history_check_step(history, time, error), comm, error)
     if (code == penstock_ok) code = one_time(time, comm, error)
-    if (code == penstock_ok) code = publish_common(history, comm, error)
+    if (code == penstock_ok) then
+      code = penstock_history_end_step(history, time, error)
+    else
+      ignored = penstock_history_drop_step(history)
+    end if
+    call publish_common(history, code, comm, error)
   end function
 
   ! Whether all ranks have one time; an error on all of them where they do not.
@@ -92,7 +98,7 @@ contains
     type(MPI_Comm), intent(in) :: comm
     type(penstock_error), intent(inout) :: error
     code = penstock_mpi_agreed(penstock_history_wait(history, error), comm, error)
-    if (code == penstock_ok) code = publish_common(history, comm, error)
+    call publish_common(history, code, comm, error)
     if (code /= penstock_ok) then
       call penstock_history_abandon(history)
       return
@@ -154,22 +160,29 @@ contains
     end do
   end subroutine
 
-  ! Publishes what every rank has written. A history of one rank does it by itself.
-  integer(c_int) function publish_common(history, comm, error) result(code)
+  ! Publishes what every rank has written, also where one has failed: `code` is that of this rank, and becomes that of
+  ! all. A history of one rank does it by itself.
+  subroutine publish_common(history, code, comm, error)
     type(c_ptr), intent(in) :: history
+    integer(c_int), intent(inout) :: code
     type(MPI_Comm), intent(in) :: comm
     type(penstock_error), intent(inout) :: error
     type(penstock_history_facts) :: facts
+    type(penstock_error) :: own
     integer(c_int64_t) :: steps
+    integer(c_int) :: told
     integer :: ranks
-    code = penstock_ok
     call MPI_Comm_size(comm, ranks)
     if (ranks == 1) return
-    code = penstock_history_describe(history, facts, error)
+    told = penstock_history_describe(history, facts, own)
     call MPI_Allreduce(facts%steps_written, steps, 1, MPI_INTEGER8, MPI_MIN, comm)
-    if (code == penstock_ok) code = penstock_history_publish(history, steps, error)
+    if (told == penstock_ok .and. steps /= 0) told = penstock_history_publish(history, steps, own)
+    if (code == penstock_ok .and. told /= penstock_ok) then
+      code = told
+      error = own
+    end if
     code = penstock_mpi_agreed(code, comm, error)
-  end function
+  end subroutine
 
   ! Not for programs: whether the digest is that of all ranks.
   integer(c_int) function penstock_mpi_same(digest, comm, error) result(code)

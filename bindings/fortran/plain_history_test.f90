@@ -11,6 +11,9 @@ program plain_history_test
   call slots_and_compression_reach_the_library()
   call old_forms_mean_the_same()
   call what_a_model_does_wrong_is_told_in_one_line()
+  call shapes_that_do_not_go_together_are_refused()
+  call null_handles_are_refused()
+  call a_disk_full_at_step_7_leaves_six_steps()
   if (failures > 0) error stop 1
 
 contains
@@ -210,5 +213,118 @@ contains
     call penstock_history_abandon(second)
     call check(first_bytes('plain_history_test.nc', 3) == 'CDF', 'a file is there')
     call penstock_context_destroy(context)
+  end subroutine
+
+  subroutine shapes_that_do_not_go_together_are_refused()
+    type(c_ptr) :: context, history
+    type(penstock_error) :: error
+    integer(c_int64_t), parameter :: n = 4, whole(2) = [4, 6]
+    integer(c_int) :: code
+    context = host_context()
+    call check(penstock_history_open(context, 'plain_history_test.nc', history=history, memory=penstock_system, &
+               error=error) == penstock_ok, 'opens')
+    call check(penstock_history_field(history, 'T', ['x'], [n], error=error) == penstock_ok, 'T is defined')
+    code = penstock_history_field(history, 'U', ['x'], [n + 1], error=error)
+    call refused(code, error, "variable 'U' has 5 elements along 'x', others have 4; give dimensions of another length")
+    code = penstock_history_field(history, 'U', ['x', 'y'], [n, n, n], error=error)
+    call refused(code, error, 'have different lengths; give one for each')
+    code = penstock_history_field(history, 'U', ['x', 'y'], [n, n], halo=[1_c_int64_t], error=error)
+    call refused(code, error, 'have different lengths; give one for each')
+    code = penstock_history_field(history, 'U', ['x', 'y'], [n, n], global_shape=whole, start=[1_c_int64_t, n], &
+                                  error=error)
+    call refused(code, error, "'U'")
+    code = penstock_history_field(history, 'U', ['x', 'y'], [n, n], global_shape=whole, start=[0_c_int64_t, n], &
+                                  error=error)
+    call refused(code, error, "'U'")
+    code = penstock_history_begin(history, error)
+    call check(code == penstock_ok, 'T alone is defined, and the history begins')
+    call check(penstock_history_close(history, error) == penstock_ok, 'closes')
+    call check(index(first_bytes('plain_history_test.nc', 4096), 'U') == 0, 'there is no U in the file')
+    call penstock_context_destroy(context)
+  end subroutine
+
+  subroutine null_handles_are_refused()
+    type(penstock_error) :: error
+    type(penstock_history_facts) :: facts
+    real(c_float), target :: field(4)
+    integer(c_int) :: code
+    code = penstock_history_field(c_null_ptr, 'T', ['x'], [4_c_int64_t], error=error)
+    call refused(code, error, 'penstock_history is null; pass a valid pointer')
+    code = penstock_history_put(c_null_ptr, 'T', c_loc(field), error)
+    call refused(code, error, 'penstock_history is null; pass a valid pointer')
+    code = penstock_history_end_step(c_null_ptr, 1d0, error)
+    call refused(code, error, 'penstock_history is null; pass a valid pointer')
+    code = penstock_history_describe(c_null_ptr, facts, error)
+    call refused(code, error, 'penstock_history is null; pass a valid pointer')
+    code = penstock_history_close(c_null_ptr, error)
+    call refused(code, error, 'penstock_history is null; pass a valid pointer')
+    call penstock_history_abandon(c_null_ptr)
+  end subroutine
+
+  ! Bytes that a file of this process may have: it stands for a disk that is full, or a quota.
+  subroutine limit_files(bytes)
+    integer(c_long), intent(in) :: bytes
+    integer(c_int), parameter :: file_size = 1, too_large = 25
+    integer(c_intptr_t), parameter :: ignore = 1
+    type(c_ptr) :: before
+    interface ! of POSIX, with the numbers of Linux
+      integer(c_int) function setrlimit(resource, limits) bind(c)
+        import :: c_int, c_long
+        integer(c_int), value :: resource
+        integer(c_long), intent(in) :: limits(2)
+      end function
+      type(c_ptr) function set_signal(number, handler) bind(c, name='signal')
+        import :: c_int, c_intptr_t, c_ptr
+        integer(c_int), value :: number
+        integer(c_intptr_t), value :: handler
+      end function
+    end interface
+    before = set_signal(too_large, ignore)
+    call check(setrlimit(file_size, [bytes, -1_c_long]) == 0, 'files are limited')
+  end subroutine
+
+  ! The model ignores every error, and goes on without output.
+  subroutine a_disk_full_at_step_7_leaves_six_steps()
+    integer, parameter :: n = 50000, steps = 10
+    integer(c_long), parameter :: room = 4096 + 6*(4*n + 8) + 2*n, any_size = -1
+    type(c_ptr) :: context, history
+    type(penstock_history_facts) :: facts
+    type(penstock_error) :: error
+    real(c_double), target, save :: field(n)
+    character(len=12) :: first
+    integer(c_int) :: code
+    integer :: step
+    context = host_context()
+    call check(penstock_history_open(context, 'plain_history_test.nc', history=history, memory=penstock_system, &
+               error=error) == penstock_ok, 'opens')
+    call check(penstock_history_field(history, 'T', ['x'], [int(n, c_int64_t)], source_dtype='float64', &
+               error=error) == penstock_ok, 'T is defined')
+    call limit_files(room)
+    do step = 1, steps
+      field = step
+      code = penstock_history_put(history, 'T', c_loc(field), error)
+      if (code == penstock_ok) code = penstock_history_end_step(history, real(step, c_double), error)
+      if (code == penstock_ok) code = penstock_history_wait(history, error)
+      call check((code == penstock_ok) .eqv. (step < 7), 'six steps are written, and no other one')
+      if (step >= 7) call told_of_step_7(code, error)
+    end do
+    call check(penstock_history_describe(history, facts, error) == penstock_ok .and. facts%steps_published == 6, &
+               'six steps are seen')
+    code = penstock_history_close(history, error)
+    call told_of_step_7(code, error)
+    call limit_files(any_size)
+    first = first_bytes('plain_history_test.nc', 12)
+    call check(iachar(first(12:12)) == 6, 'the file has six steps') ! of CDF-5 the 8 bytes behind its mark
+    call penstock_context_destroy(context)
+  end subroutine
+
+  subroutine told_of_step_7(code, error)
+    integer(c_int), intent(in) :: code
+    type(penstock_error), intent(in) :: error
+    character(len=:), allocatable :: message
+    message = penstock_string(error%message)
+    call check(code == penstock_no_space .and. index(message, 'history plain_history_test.nc ') > 0 .and. &
+               index(message, "step 7, variable 'T': File too large") > 0 .and. index(message, new_line('a')) == 0, &
+               message)
   end subroutine
 end program

@@ -173,7 +173,8 @@ class History {
     // caller has set goes before them, and so do attributes that are set later. The times have bounds.
     void use_preset(const HistoryPreset& preset);
 
-    // Makes the file and the slots; the first put() does it where this was not called. Definitions end with it.
+    // Makes the file and the slots; of one process the first put() does it where this was not called. Definitions end
+    // with it.
     void begin();
     // The same in all processes that make the same file: a sum of its header and its constants.
     std::uint64_t digest() const;
@@ -200,11 +201,16 @@ class History {
     // Throws Error where a variable was not put, where the time is no number or not later than the last one, and of a
     // step that failed before.
     void end_step(double time);
+    // What end_step() would throw now. Several processes do this first, and where one of them cannot end the step all
+    // drop it: else what one calls step 5 would be step 6 of another.
+    void check_step(double time) const;
+    // Forgets what was put since the last end of a step.
+    void drop_step();
     // Until the data of every step that ended are written, and seen by readers if no other process writes the file.
     // False at the deadline. Throws Error of a step that failed.
     bool wait(Deadline deadline = Deadline::never());
     // For several processes alone: readers see so many steps from now on. Throws Error{invalid_argument} of a step that
-    // this process has not written.
+    // this process has not written, and, when it is done, of a step that failed.
     void publish(std::uint64_t steps);
     HistoryFacts facts() const;
     // Waits, and closes the file. Throws Error of a step that failed, and of fields that were put without an end of

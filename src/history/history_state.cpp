@@ -246,7 +246,7 @@ void HistoryState::check_memory(const FieldLayout& layout, const void* data) con
 
 void HistoryState::put(const std::string& variable, const void* data, std::span<const std::int64_t> strides_bytes) {
     check_open("put");
-    if (!writer_) begin();
+    if (!writer_) begin_alone();
     writer_->check();
     RunningField& field = field_named(variable);
     if (field.puts != 0 && field.layout.statistic == HistoryStatistic::none) {
@@ -333,7 +333,7 @@ void HistoryState::finish_statistics() {
     }
 }
 
-void HistoryState::end_step(double time) {
+void HistoryState::check_step(double time) const {
     const char* operation = "end step";
     check_open(operation);
     if (!writer_) throw refused(operation, "nothing was put", "put every variable first");
@@ -350,6 +350,10 @@ void HistoryState::end_step(double time) {
         throw refused(operation, "variable " + shown(field.layout.name) + " was not put in this step",
                       "put every variable in each step; give one of another interval a history of its own");
     }
+}
+
+void HistoryState::end_step(double time) {
+    check_step(time);
     const auto began = Clock::now();
     finish_statistics();
     if (on_device()) stream_->record(*slots_[*slot_].packed);
@@ -359,14 +363,6 @@ void HistoryState::end_step(double time) {
     ++ended_;
     last_time_ = time;
     facts_.put_seconds += seconds_since(began);
-}
-
-void HistoryState::publish(std::uint64_t steps) {
-    check_process();
-    if (options_.processes == 1) throw refused("publish", "one process writes the file", "its steps are published");
-    if (!writer_ || is_closed_) throw refused("publish", "the history is not open", "begin first");
-    writer_->check();
-    writer_->publish(steps);
 }
 
 bool HistoryState::wait(Deadline deadline) {

@@ -49,6 +49,8 @@ class HistoryState {
     bool wait_for_slot(Deadline deadline);
     bool is_of_this_process() const noexcept { return process_.here(); }
     void use_stream(std::uintptr_t stream) noexcept { caller_stream_ = stream; }
+    void check_step(double time) const;
+    void drop_step();
     void end_step(double time);
     bool wait(Deadline deadline);
     HistoryFacts facts() const;
@@ -67,6 +69,7 @@ class HistoryState {
     void forget_agreements();
     void check_process() const;
     void check_open(const char* operation) const;
+    void begin_alone();
     Buffer zeroed(std::uint64_t bytes) const;
     RunningField& field_named(const std::string& name);
     void check_memory(const FieldLayout& layout, const void* data) const;

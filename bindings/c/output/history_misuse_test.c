@@ -1,7 +1,7 @@
 /* What a model does wrong with a history, in C: each is refused in one line that says what to do, nothing hangs, and
  * the model goes on, with output where that is possible and without where it is not.
  *
- * See abi_check.h, which also explains --control. After close there is no handle, so that use after it is no test here.
+ * See abi_check.h, which also explains --control. wrong_handles_test.c has null handles.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
@@ -38,11 +38,18 @@ static void define(penstock_history* history, const char* name) {
     CHECK(penstock_history_define(history, &variable, NULL) == PENSTOCK_OK);
 }
 
-/* One line, with these words in it. */
-static void check_refused(int code, int wanted, const penstock_error* error, const char* words) {
-    if (!CHECK(code == wanted && strstr(error->message, words) != NULL && strchr(error->message, '\n') == NULL)) {
-        fprintf(stderr, "  %d: %s\n  and not: %s\n", code, error->message, words);
-    }
+static void read_whole(const penstock_context* context, const char* name, void* into, uint64_t bytes) {
+    penstock_request request = PENSTOCK_REQUEST_INIT;
+    penstock_datafile* file = NULL;
+    penstock_dataset* dataset = NULL;
+    request.memory.data = into;
+    request.memory.bytes = bytes;
+    request.memory.kind = PENSTOCK_SYSTEM;
+    CHECK(penstock_datafile_open(context, named("history.nc"), NULL, &file, NULL) == PENSTOCK_OK);
+    CHECK(penstock_dataset_open(file, name, &dataset, NULL) == PENSTOCK_OK);
+    CHECK(penstock_dataset_read(dataset, NULL, &request, NULL, NULL) == PENSTOCK_OK);
+    penstock_dataset_close(dataset);
+    penstock_datafile_close(file);
 }
 
 static void calls_that_make_no_sense(void) {
@@ -69,6 +76,78 @@ static void calls_that_make_no_sense(void) {
     CHECK(penstock_history_end_step(history, 2, NULL) == PENSTOCK_OK);
     CHECK(penstock_history_close(history, NULL) == PENSTOCK_OK);
     penstock_history_abandon(second);
+    penstock_context_destroy(context);
+}
+
+static void definitions_that_make_no_sense(void) {
+    static const char* const names[] = {"t1", "t2", "t3", "t4", "t5", "t6", "t7"};
+    static const uint64_t ones[] = {1, 1, 1, 1, 1, 1, 1}, other[] = {COUNT - 1};
+    penstock_context* context = made_context(0);
+    penstock_history* history = of_host(context, "history.nc", 0, 1);
+    penstock_history_variable variable = PENSTOCK_HISTORY_VARIABLE_INIT;
+    penstock_error error = PENSTOCK_ERROR_INIT;
+    check_refused(penstock_history_begin(history, &error), PENSTOCK_INVALID_ARGUMENT, &error, "no variable is defined");
+    define(history, "T");
+    variable.name = "T";
+    variable.dimensions = kNames;
+    variable.shape = kShape;
+    variable.rank = 1;
+    check_refused(penstock_history_define(history, &variable, &error), PENSTOCK_INVALID_ARGUMENT, &error, "'T'");
+    variable.name = "U";
+    variable.shape = other;
+    check_refused(penstock_history_define(history, &variable, &error), PENSTOCK_INVALID_ARGUMENT, &error,
+                  "variable 'U' has 49999 elements along 'x', others have 50000; give dimensions of another length");
+    variable.dimensions = names;
+    variable.shape = ones;
+    variable.rank = 7;
+    check_refused(penstock_history_define(history, &variable, &error), PENSTOCK_INVALID_ARGUMENT, &error, "'U'");
+    variable.rank = 1;
+    variable.dtype = "float33";
+    check_refused(penstock_history_define(history, &variable, &error), PENSTOCK_INVALID_ARGUMENT, &error, "float33");
+    check_refused(penstock_history_end_step(history, 1, &error), PENSTOCK_INVALID_ARGUMENT, &error, "nothing was put");
+    CHECK(penstock_history_begin(history, NULL) == PENSTOCK_OK);
+    variable.dtype = NULL;
+    check_refused(penstock_history_define(history, &variable, &error), PENSTOCK_INVALID_ARGUMENT, &error,
+                  "define before");
+    check_refused(penstock_history_begin(history, &error), PENSTOCK_INVALID_ARGUMENT, &error, "the history has begun");
+    CHECK(penstock_history_put(history, "T", field, NULL) == PENSTOCK_OK);
+    CHECK(penstock_history_end_step(history, 1, NULL) == PENSTOCK_OK);
+    CHECK(penstock_history_close(history, NULL) == PENSTOCK_OK);
+    penstock_context_destroy(context);
+}
+
+/* What is put into a step that is dropped is not in the file, and neither is it in a mean of the next one. */
+static void steps_that_are_dropped(void) {
+    penstock_context* context = made_context(0);
+    penstock_history* history = of_host(context, "history.nc", 0, 1);
+    penstock_history_variable mean = PENSTOCK_HISTORY_VARIABLE_INIT;
+    penstock_history_facts facts = PENSTOCK_HISTORY_FACTS_INIT;
+    penstock_error error = PENSTOCK_ERROR_INIT;
+    static float found[COUNT], wrong[COUNT];
+    mean.name = "m";
+    mean.dimensions = kNames;
+    mean.shape = kShape;
+    mean.rank = 1;
+    mean.statistic = PENSTOCK_MEAN;
+    CHECK(penstock_history_define(history, &mean, NULL) == PENSTOCK_OK);
+    check_refused(penstock_history_check_step(history, 1, &error), PENSTOCK_INVALID_ARGUMENT, &error,
+                  "nothing was put");
+    wrong[COUNT - 1] = 1e30F;
+    CHECK(penstock_history_put(history, "m", wrong, NULL) == PENSTOCK_OK);
+    check_refused(penstock_history_check_step(history, NAN, &error), PENSTOCK_INVALID_ARGUMENT, &error, "no number");
+    CHECK(penstock_history_drop_step(history, NULL) == PENSTOCK_OK);
+    check_refused(penstock_history_check_step(history, 1, &error), PENSTOCK_INVALID_ARGUMENT, &error, "was not put in");
+    for (int i = 1; i <= 2; ++i) {
+        wrong[COUNT - 1] = (float)i;
+        CHECK(penstock_history_put(history, "m", wrong, NULL) == PENSTOCK_OK);
+    }
+    CHECK(penstock_history_check_step(history, 1, NULL) == PENSTOCK_OK);
+    CHECK(penstock_history_end_step(history, 1, NULL) == PENSTOCK_OK);
+    CHECK(penstock_history_wait(history, NULL) == PENSTOCK_OK);
+    CHECK(penstock_history_describe(history, &facts, NULL) == PENSTOCK_OK && facts.steps_published == 1);
+    CHECK(penstock_history_close(history, NULL) == PENSTOCK_OK);
+    read_whole(context, "m", found, sizeof(found));
+    CHECK(found[COUNT - 1] == 1.5F && found[0] == 0);
     penstock_context_destroy(context);
 }
 
@@ -112,6 +191,7 @@ static void options_that_make_no_sense(void) {
 static void ranks_that_disagree(void) {
     penstock_context* context = made_context(0);
     penstock_history* ranks[] = {of_host(context, "ranks.nc", 0, 2), of_host(context, "ranks.nc", 1, 2)};
+    penstock_error error = PENSTOCK_ERROR_INIT;
     uint64_t digests[2] = {0, 0};
     for (int i = 0; i < 2; ++i) {
         define(ranks[i], "T");
@@ -120,7 +200,11 @@ static void ranks_that_disagree(void) {
     CHECK(digests[0] == digests[1]);
     define(ranks[1], "U");
     CHECK(penstock_history_digest(ranks[1], &digests[1], NULL) == PENSTOCK_OK && digests[0] != digests[1]);
-    for (int i = 0; i < 2; ++i) penstock_history_abandon(ranks[i]);
+    for (int i = 0; i < 2; ++i) {
+        check_refused(penstock_history_put(ranks[i], "T", field, &error), PENSTOCK_INVALID_ARGUMENT, &error,
+                      "several processes write the file, and this one has not begun; begin in all of them first");
+        penstock_history_abandon(ranks[i]);
+    }
     CHECK(access(named("ranks.nc"), F_OK) != 0);
     penstock_context_destroy(context);
 }
@@ -155,12 +239,66 @@ static void a_disk_full_at_step_7(void) {
     penstock_context_destroy(context);
 }
 
+static penstock_history* half(const penstock_context* context, uint32_t process) {
+    static const uint64_t whole[] = {2 * COUNT};
+    const uint64_t start[] = {process * COUNT};
+    penstock_history* history = of_host(context, "history.nc", process, 2);
+    penstock_history_variable variable = PENSTOCK_HISTORY_VARIABLE_INIT;
+    variable.name = "T";
+    variable.source_dtype = "float64";
+    variable.dimensions = kNames;
+    variable.shape = kShape;
+    variable.global_shape = whole;
+    variable.start = start;
+    variable.rank = 1;
+    CHECK(penstock_history_define(history, &variable, NULL) == PENSTOCK_OK);
+    CHECK(penstock_history_begin(history, NULL) == PENSTOCK_OK);
+    return history;
+}
+
+/* The third step of process 1 does not fit, that of process 0 does. Nothing was published until then. */
+static void steps_that_both_have_written_are_seen_after_a_failure_of_one(void) {
+    const rlim_t room = 4096 + 2 * (8 * COUNT + 8) + 8 + 6 * COUNT;
+    static float found[4 * COUNT];
+    struct rlimit old, limit;
+    penstock_context* context = made_context(0);
+    penstock_history* both[] = {half(context, 0), half(context, 1)};
+    penstock_error error = PENSTOCK_ERROR_INIT;
+    CHECK(getrlimit(RLIMIT_FSIZE, &old) == 0);
+    limit = old;
+    limit.rlim_cur = room;
+    CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    for (int step = 1; step <= 3; ++step) {
+        for (int i = 0; i < COUNT; ++i) field[i] = step;
+        for (int i = 0; i < 2; ++i) {
+            CHECK(penstock_history_put(both[i], "T", field, NULL) == PENSTOCK_OK);
+            CHECK(penstock_history_end_step(both[i], step, NULL) == PENSTOCK_OK);
+        }
+    }
+    CHECK(penstock_history_wait(both[0], NULL) == PENSTOCK_OK);
+    check_refused(penstock_history_wait(both[1], &error), PENSTOCK_NO_SPACE, &error, "step 3, variable 'T': ");
+    CHECK(penstock_history_publish(both[0], 2, NULL) == PENSTOCK_OK);
+    check_refused(penstock_history_publish(both[1], 2, &error), PENSTOCK_NO_SPACE, &error, "step 3, variable 'T': ");
+    for (int i = 0; i < 2; ++i) {
+        penstock_history_facts facts = PENSTOCK_HISTORY_FACTS_INIT;
+        CHECK(penstock_history_describe(both[i], &facts, NULL) == PENSTOCK_OK && facts.steps_published == 2);
+        penstock_history_abandon(both[i]);
+    }
+    CHECK(setrlimit(RLIMIT_FSIZE, &old) == 0);
+    read_whole(context, "T", found, sizeof(found));
+    CHECK(found[0] == 1 && found[2 * COUNT - 1] == 1 && found[2 * COUNT] == 2 && found[4 * COUNT - 1] == 2);
+    penstock_context_destroy(context);
+}
+
 static void tests(void) {
     calls_that_make_no_sense();
+    definitions_that_make_no_sense();
+    steps_that_are_dropped();
     memory_of_another_kind_or_size();
     options_that_make_no_sense();
     ranks_that_disagree();
     a_disk_full_at_step_7();
+    steps_that_both_have_written_are_seen_after_a_failure_of_one();
 }
 
 int main(int count, char** arguments) {

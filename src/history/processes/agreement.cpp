@@ -1,6 +1,6 @@
-// What the processes of one history agree on before it begins: that they define the same file, of which blocks a store
+// What the processes of one history agree on. Before it begins: that they define the same file, of which blocks a store
 // is made, and that their boxes have each element once. Each gives numbers, the caller makes those of all of them (see
-// penstock_mpi.h), and begin() looks at these.
+// penstock_mpi.h), and begin() looks at these. Then: which steps there are, and how many of them readers see.
 #include <utility>
 
 #include "data/selection/coverage.hpp"
@@ -58,6 +58,29 @@ void HistoryState::check_coverage() const {
                       "the boxes that the processes have of " + formats::shown(one.name) + " leave gaps, or overlap",
                       "let each element of global_shape be in one box; may_have_gaps allows elements that are in none");
     }
+}
+
+// A process whose begin() was refused by the others must not make a file of its own.
+void HistoryState::begin_alone() {
+    if (options_.processes == 1) return begin();
+    throw refused("put", "several processes write the file, and this one has not begun",
+                  "begin in all of them first, process 0 before the others; penstock_mpi.h does it");
+}
+
+// What is packed already stays in the slot, where the next step comes over it, on the same stream.
+void HistoryState::drop_step() {
+    check_open("drop step");
+    slot_.reset();
+    for (RunningField& field : fields_) field.puts = 0;
+}
+
+// Steps before one that failed may be seen where all have them.
+void HistoryState::publish(std::uint64_t steps) {
+    check_process();
+    if (options_.processes == 1) throw refused("publish", "one process writes the file", "its steps are published");
+    if (!writer_ || is_closed_) throw refused("publish", "the history is not open", "begin first");
+    writer_->publish(steps);
+    writer_->check();
 }
 
 }  // namespace penstock::history

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -42,6 +43,19 @@ def says_to(file: Path) -> list[str]:
     """Put before a program of ranks: their messages go to the end of the file. MPICH's launcher may lose what a rank
     says before it ends all others."""
     return ["sh", "-c", 'said=$0; exec "$@" 2>>"$said"', str(file)]
+
+
+def lines_of_each(command: list[str], environment: dict[str, str], limit_s: float) -> list[str]:
+    """What ranks say on stderr, each to a file of its own: launchers may mix the lines of several. The launcher and its
+    options come first in the command, then "--", then the program. Fails where the program does."""
+    at = command.index("--")
+    with TemporaryDirectory() as folder:
+        into = ["sh", "-c", 'said=$0; exec "$@" 2>"$said.$$"', f"{folder}/said"]
+        whole = [*command[:at], *into, *command[at + 1 :]]
+        done = subprocess.run(whole, env=environment, capture_output=True, text=True, timeout=limit_s)
+        said = [one.read_text().splitlines() for one in sorted(Path(folder).iterdir())]
+    assert done.returncode == 0, (done.stderr, said)
+    return [line for lines in said for line in lines]
 
 
 @cache
