@@ -157,7 +157,8 @@ int penstock_snapshot_add_dataset(penstock_snapshot* snapshot, const penstock_sn
 int penstock_snapshot_add_values(penstock_snapshot* snapshot, const penstock_snapshot_dataset* dataset,
                                  const void* values, uint64_t bytes, penstock_error* error);
 /* The group Cells of SWIFT, by which its readers load a part of the box: count types, after their datasets. An error
- * where the particles of a type do not lie sorted by cell, and in snapshots of several processes. */
+ * where the particles of a type do not lie sorted by cell, of positions that are NaN or infinite, and in snapshots of
+ * several processes. After an error the snapshot may be written without the group. */
 int penstock_snapshot_add_cells(penstock_snapshot* snapshot, const penstock_snapshot_cells* cells,
                                 const penstock_snapshot_positions* positions, uint64_t count, penstock_error* error);
 /* Several processes do this in two steps: each counts its own particles, and adds the cells when the sums are those of
@@ -168,7 +169,7 @@ int penstock_snapshot_count_cells(penstock_snapshot* snapshot, const penstock_sn
                                   penstock_snapshot_cell_sums* sums, penstock_error* error);
 int penstock_snapshot_add_counted_cells(penstock_snapshot* snapshot, penstock_error* error);
 /* The particles in the order of their cells: order gets, for each, the number that it has now, from 0 on. Those of one
- * cell keep their order. Positions outside of the box are counted to the nearest cell. */
+ * cell keep their order. Positions outside of the box are counted to the nearest cell, and NaN to the first one. */
 int penstock_snapshot_cell_order(const penstock_snapshot_cells* cells, const penstock_snapshot_positions* positions,
                                  uint64_t* order, penstock_error* error);
 /* path: a group or a dataset that was added; "/" is the file. The attribute replaces one of its name. */

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -23,7 +24,7 @@ Error refused_cells(std::string cause, std::string advice) {
 class CellGrid {
   public:
     explicit CellGrid(const SnapshotCells& cells) : cells_(cells) {
-        constexpr std::uint64_t kMostAlong = 4096;  // 2^36 cells have no tables that fit a machine
+        constexpr std::uint64_t kMostAlong = 4096;
         for (std::size_t i = 0; i < 3; ++i) {
             if (cells.cells[i] == 0 || cells.cells[i] > kMostAlong) {
                 throw refused_cells("there are " + std::to_string(cells.cells[i]) + " cells along a dimension",
@@ -33,6 +34,11 @@ class CellGrid {
                 throw refused_cells("the box has a length of " + std::to_string(cells.box_size[i]),
                                     "give numbers above 0");
             }
+        }
+        constexpr std::uint64_t kMostCells = std::numeric_limits<std::int32_t>::max();  // nr_cells is such a number
+        if (count() > kMostCells) {
+            throw refused_cells("there are " + std::to_string(count()) + " cells",
+                                "give " + std::to_string(kMostCells) + " at most");
         }
     }
 
@@ -116,6 +122,14 @@ auto of_type(Numbers& all, std::size_t type, std::size_t types) {
 
 std::string particles_of(std::uint32_t type) { return "particles of PartType" + std::to_string(type); }
 
+// One that is NaN lies in no cell, and bounds of cells would not tell it.
+void check_place(const std::array<double, 3>& at, std::uint64_t particle, std::uint32_t type) {
+    if (std::isfinite(at[0]) && std::isfinite(at[1]) && std::isfinite(at[2])) return;
+    throw refused_cells("particle " + std::to_string(particle) + " of PartType" + std::to_string(type) + " lies at (" +
+                            std::to_string(at[0]) + ", " + std::to_string(at[1]) + ", " + std::to_string(at[2]) + ")",
+                        "give finite positions");
+}
+
 struct OwnNumbers {
     std::span<std::int64_t> totals;
     std::span<double> extremes;
@@ -127,6 +141,7 @@ void count_type(const CellGrid& grid, const SnapshotPositions& positions, const 
     std::uint64_t before = 0;
     for (std::uint64_t particle = 0; particle < positions.particles; ++particle) {
         const std::array<double, 3> at = reader[particle];
+        check_place(at, particle, positions.type);
         const std::uint64_t cell = grid.cell_of(at);
         if (cell < before) {
             throw refused_cells("particle " + std::to_string(particle) + " of PartType" +
@@ -146,6 +161,15 @@ void count_type(const CellGrid& grid, const SnapshotPositions& positions, const 
             extremes[i] = std::max(extremes[i], -at[i]);
             extremes[3 + i] = std::max(extremes[3 + i], at[i]);
         }
+    }
+}
+
+void check_types(std::span<const SnapshotPositions> types) {
+    std::set<std::uint32_t> seen;
+    for (const SnapshotPositions& one : types) {
+        if (seen.insert(one.type).second) continue;
+        throw refused_cells("PartType" + std::to_string(one.type) + " is given twice",
+                            "give the positions of each type once");
     }
 }
 
@@ -220,6 +244,7 @@ CellDatasets::Valued valued(std::string path, std::vector<std::uint64_t> shape, 
 
 CellCounts count_cells(const SnapshotCells& cells, std::span<const SnapshotPositions> types, std::uint32_t process) {
     const CellGrid grid(cells);
+    check_types(types);
     CellCounts made{cells};
     made.totals.resize(types.size() * grid.count() * kCellTotals);
     made.extremes.assign(types.size() * grid.count() * kCellExtremes, kLowest);

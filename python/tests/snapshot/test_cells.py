@@ -97,7 +97,13 @@ WRONG: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "cells": ({"cells": (4, 3)}, ValueError, "give three numbers of cells"),
     "none": ({"cells": (4, 0, 2)}, ValueError, "give three numbers of cells"),
     "many": ({"cells": (5000, 1, 1)}, penstock.Error, "give 1 to 4096"),
+    "too many": ({"cells": (4096, 4096, 128)}, penstock.Error, "there are 2147483648 cells; give 2147483647 at most"),
     "box": ({"box_size": (1, 2, -3)}, penstock.Error, "a length of -3"),
+    "nan": (
+        {"positions": {0: np.full((1000, 3), np.nan, "f4")}},
+        penstock.Error,
+        "particle 0 of PartType0 lies at .nan, nan, nan.; give finite positions",
+    ),
 }
 
 

@@ -65,7 +65,10 @@ program particles
   if (mistake == 'shared') cells%cells(1) = 1
   if (mistake == 'differ') cells%box_size(2) = 1000 + rank
   if (mistake == 'unsorted' .and. rank == 1) positions(1, 5) = 1000*ranks
+  if (mistake == 'nan' .and. rank == 1) positions(2, 5) = log(-1d0*rank)
   own_positions(1) = penstock_snapshot_positions(1, c_loc(double), c_loc(positions), own)
+  if (mistake == 'fewer' .and. rank == 1) own_positions(1)%particles = own - 1
+  if (mistake == 'type' .and. rank == 1) own_positions(1)%type = 4
   call need(penstock_mpi_snapshot_add_cells(snapshot, cells, own_positions, 1_c_int64_t, MPI_COMM_WORLD, error))
   paths = ['PartType1/Coordinates'//c_null_char, 'PartType1/ParticleIDs'//c_null_char]
   fields(1) = penstock_snapshot_field(c_loc(paths(1)), c_loc(positions), 24*own)
@@ -187,6 +190,9 @@ def test_a_failure_is_told_by_its_words(c_program: list[str], tmp_path: Path, ra
         ("shared", "both have particles of PartType1 in cell 0; give all particles of a cell to one process"),
         ("differ", "the ranks give different cells; give the same grid and types on each"),
         ("unsorted", "particle 5 of PartType1 lies in cell 1, and the one before it in cell 2"),
+        ("nan", "particle 4 of PartType1 lies at (1004.000000, "),
+        ("fewer", "PartType1/Coordinates has 999 particles, and the cells are of 998; add the dataset first"),
+        ("type", "PartType4/Coordinates has 0 particles, and the cells are of 999; add the dataset first"),
     ],
 )
 def test_wrong_cells_are_refused_on_all_ranks(
