@@ -212,6 +212,14 @@ TEST(Policy, what_the_page_cache_has_is_staged_for_a_device_by_the_thread_that_w
     EXPECT_FALSE(step_of().shape.run_inline);
 }
 
+TEST(Policy, more_than_two_workers_write_a_file_where_the_file_system_locks_ranges) {
+    RequestFacts request = request_of(Direction::write, 0, 256 * kMiB, Residence::unknown);
+    request.path = PathKind::buffered;
+    EXPECT_EQ(make_plan(request, gpu_machine()).steps.at(0).shape.workers, 2u);
+    request.parallel_writes = true;
+    EXPECT_EQ(make_plan(request, gpu_machine()).steps.at(0).shape.workers, 8u);
+}
+
 TEST(Policy, small_writes_of_the_host_go_to_the_page_cache_by_the_thread_that_waits) {
     RequestFacts request = request_of(Direction::write, 100, kMiB - 1, Residence::unknown);
     MachineFacts machine = gpu_machine();
