@@ -52,6 +52,17 @@ def test_what_workers_begin_with_is_there(pytestconfig: pytest.Config) -> None:
     assert chosen == [*items[1:], items[0]]
 
 
+def test_another_module_comes_first_in_another_turn(
+    pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conftest: Any = pytestconfig.pluginmanager.get_plugin(str(TESTS / "conftest.py"))
+    first = set()
+    for turn in range(200):
+        monkeypatch.setattr(conftest, "TURN", f"turn {turn}")
+        first.add(min(conftest.LONG, key=conftest.place_of))
+    assert first == conftest.LONG
+
+
 def test_each_folder_keeps_a_quick_test(pytestconfig: pytest.Config) -> None:
     modules = {f"{path.parent.name}/{path.stem}" for path in TESTS.glob("*/test_*.py")}
     quick = modules - long(pytestconfig) - {*LINES}
