@@ -1,7 +1,8 @@
 """Processes that write one history together: what they say to each other, by one collective call, allgather.
 
 What must stay true: each meeting ends in all processes alike, by values or by an error; after an error all know of it,
-and none speaks again; a step is published only where every process has written its part.
+and none speaks again; a step is published only where every process has written its part, and then also where one has
+failed since.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class HistoryRanks:
 
     def __init__(self, comm: Communicator, name: str) -> None:
         self._comm, self._name = comm, name
+        self._raw: _core.History | None = None  # once it has begun
         self._known: Exception | None = None  # all processes have heard of it
         self._late: Exception | None = None  # of this process; the others hear of it when they meet next
 
@@ -70,6 +72,7 @@ class HistoryRanks:
         raw.set_coverage([sum(column) % _OVERFLOW for column in zip(*parts, strict=True)])
         self._meet(act, lambda: with_room(raw.begin) if self._comm.rank == 0 else None)
         self._meet(act, lambda: with_room(raw.begin) if self._comm.rank != 0 else None)
+        self._raw = raw
 
     def end_step(self, raw: _core.History, time: Callable[[], float]) -> None:
         def ended() -> tuple[float, int]:
@@ -107,6 +110,8 @@ class HistoryRanks:
             except BaseException as error:  # noqa: BLE001 - raised below, when all have heard of it
                 own = error
         said = self._comm.allgather((act, value, "" if own is None else str(own) or type(own).__name__))
+        if self._raw is not None and any(failure for *_, failure in said):
+            self._publish(self._raw, self._comm.allgather(_written(self._raw)))
         if own is not None:
             self._known = own if isinstance(own, Exception) else self._error(act, "it was interrupted", "open another")
             raise own

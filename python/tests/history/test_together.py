@@ -11,6 +11,7 @@ import pytest
 from ranks.threads import ThreadComm, on_ranks
 
 import penstock
+from penstock.history import together
 from penstock.history.history import History
 from penstock.history.together import HistoryRanks
 
@@ -153,6 +154,32 @@ def test_what_one_rank_did_not_put_is_told_to_all_by_the_end_of_the_step(tmp_pat
 
     assert on_ranks(2, forgetful) == [None, None]
     check(tmp_path / "run", 12, 1)
+
+
+@pytest.mark.parametrize("form", ["cdf5", "zarr"])
+def test_steps_that_all_have_written_are_seen_after_a_failure_of_one(
+    tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = [True]  # the model is faster than the files, until a rank fails
+    counted = together._written
+    monkeypatch.setattr(together, "_written", lambda raw: 0 if slow[0] else counted(raw))
+
+    def fails(comm: ThreadComm) -> None:
+        history, rows = opened(comm, tmp_path / "run", [6, 12], format=form, slots=4)
+        for step in (1, 2):
+            put(history, wanted(12, step)[rows], step)
+            history.end_step(10.0 * step)
+        history._raw.wait()
+        assert history.facts().steps_published == 0
+        comm.allgather(None)
+        slow[0] = False
+        put(history, wanted(12, 3)[rows], 3)
+        for call in (lambda: history.end_step(np.nan if comm.rank else 30.0), history.close):
+            with pytest.raises(penstock.Error, match="the time is no number"):
+                call()
+
+    assert on_ranks(2, fails) == [None, None]
+    check(tmp_path / "run", 12, 2)
 
 
 def test_ranks_that_call_other_functions_are_told_so(tmp_path: Path) -> None:
