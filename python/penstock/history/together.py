@@ -111,7 +111,7 @@ class HistoryRanks:
                 own = error
         said = self._comm.allgather((act, value, "" if own is None else str(own) or type(own).__name__))
         if self._raw is not None and any(failure for *_, failure in said):
-            self._publish(self._raw, self._comm.allgather(_written(self._raw)))
+            self._publish(self._raw, self._comm.allgather(_written_at_last(self._raw)))
         if own is not None:
             self._known = own if isinstance(own, Exception) else self._error(act, "it was interrupted", "open another")
             raise own
@@ -146,6 +146,13 @@ class HistoryRanks:
 
 def _written(raw: _core.History) -> int:
     return int(raw.facts()["steps_written"])
+
+
+def _written_at_last(raw: _core.History) -> int:
+    """Also of a process that has failed: none speaks again, so steps on their way are published now or never."""
+    with contextlib.suppress(Error):
+        raw.wait()
+    return _written(raw)
 
 
 def _waited(raw: _core.History) -> int:

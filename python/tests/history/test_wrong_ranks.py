@@ -119,13 +119,14 @@ AT_THE_BEGIN: dict[str, Any] = {
     "overlap": "of 'T' leave gaps, or overlap; let each element of global_shape be in one box",
     "gap": "of 'T' leave gaps, or overlap; let each element of global_shape be in one box",
     "outside": "no variable is defined|the ranks define different files",
+    "whole": "the ranks define different files",
     "calendar": "penstock_history is null; pass",
 }
 
 
 @pytest.mark.parametrize(
     ("language", "mistake"),
-    [("C", one) for one in ("variable", "overlap", "gap", "outside", "calendar")]
+    [("C", one) for one in ("variable", "overlap", "gap", "outside", "whole", "calendar")]
     + [("Fortran", one) for one in ("variable", "dimension", "shape", "gap")],
 )
 def test_ranks_that_disagree_are_all_told_and_no_file_comes_although_they_go_on(

@@ -9,13 +9,16 @@
 
 namespace penstock::history {
 
-// With may_have_gaps, which decides whether coverage() is asked for.
+// With what decides how many numbers cuts() and coverage() have: may_have_gaps, and which variables all ranks share.
 std::uint64_t HistoryState::digest() {
-    constexpr std::uint64_t kWithGaps = 0x9e3779b97f4a7c15;
+    constexpr std::uint64_t kWithGaps = 0x9e3779b97f4a7c15, kPrime = 0x100000001b3;
     const formats::FileSchema schema = plan_history(definitions_, options_, false).schema;
     if (!draft_) draft_ = make_draft(name_, options_.format, schema);
-    const std::uint64_t of_file = draft_ ? draft_->digest() : digest_of_store(options_.format, schema);
-    return options_.may_have_gaps ? of_file ^ kWithGaps : of_file;
+    std::uint64_t sum = draft_ ? draft_->digest() : digest_of_store(options_.format, schema);
+    for (const HistoryVariable& one : definitions_.variables) {
+        sum = (sum ^ (one.global_shape.empty() ? 0 : 1)) * kPrime;
+    }
+    return options_.may_have_gaps ? sum ^ kWithGaps : sum;
 }
 
 void HistoryState::check_cuts(const HistoryLayout& layout) const {

@@ -69,6 +69,10 @@ static void define(penstock_history* history) {
     if (does("overlap")) --start[0];
     if (does("gap")) --shape[0];
     if (does("outside")) ++start[0];
+    if (does("whole")) {
+        shape[0] = whole[0];
+        variable.global_shape = variable.start = NULL;
+    }
     looked("define", penstock_history_define(history, &variable, &error));
     variable.name = "m";
     variable.statistic = PENSTOCK_MEAN;

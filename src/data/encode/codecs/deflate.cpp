@@ -2,6 +2,8 @@
 // (RFC 1952). Noise in front of a chunk is stored.
 #include <libdeflate.h>
 
+#include <algorithm>
+#include <bitset>
 #include <cstdint>
 #include <cstring>
 #include <new>
@@ -41,10 +43,24 @@ std::size_t put_crc_and_length(std::span<const std::byte> plain, std::byte* room
 
 constexpr std::size_t kMostEnd = 8;
 
-// Shorter data are for libdeflate: a look at a part of them would cost too much.
+// Shorter data are for libdeflate: a look at them would cost too much.
 constexpr std::size_t kFastFrom = std::size_t{256} << 10;
-// A part of each MiB is given to both libraries. It is half as long again as deflate can look back.
-constexpr std::size_t kProbeBytes = std::size_t{48} << 10, kProbeApart = std::size_t{1} << 20;
+constexpr std::size_t kLookBack = std::size_t{32} << 10;  // of deflate
+// So many bytes are looked for again, so far apart. Fewer values than these repeat by chance, which ISA-L finds.
+constexpr std::size_t kAnchorBytes = 64, kAnchorsApart = std::size_t{128} << 10, kFewValues = 4;
+
+// Whether noise that repeats is likely: bytes of several values come again within what deflate looks back.
+bool has_noise_that_repeats(std::span<const std::byte> plain) {
+    for (std::size_t at = kAnchorsApart / 2; at + 2 * kAnchorBytes <= plain.size(); at += kAnchorsApart) {
+        const auto anchor = plain.subspan(at, kAnchorBytes);
+        std::bitset<256> values;
+        for (const std::byte one : anchor) values.set(std::to_integer<std::size_t>(one));
+        if (values.count() < kFewValues) continue;
+        const auto behind = plain.subspan(at + 1, std::min(kLookBack + kAnchorBytes, plain.size() - at - 1));
+        if (::memmem(behind.data(), behind.size(), anchor.data(), anchor.size()) != nullptr) return true;
+    }
+    return false;
+}
 
 class Compressor final : public StageState {
   public:
@@ -59,24 +75,13 @@ class Compressor final : public StageState {
     bool is_fast() const noexcept { return fast_ != nullptr; }
     // A raw stream; its bytes, or 0 where the room is too small.
     std::size_t compress(std::span<const std::byte> plain, std::span<std::byte> room) const {
-        if (fast_ && plain.size() >= kFastFrom && !misses_repeats(plain, room)) {
+        if (fast_ && plain.size() >= kFastFrom && !has_noise_that_repeats(plain)) {
             if (const std::size_t made = fast_->compress(plain, room); made != 0) return made;
         }
         return libdeflate_deflate_compress(raw_, plain.data(), plain.size(), room.data(), room.size());
     }
 
   private:
-    // Whether libdeflate makes a part of the data smaller by a third. Overwrites the room.
-    bool misses_repeats(std::span<const std::byte> plain, std::span<std::byte> room) const {
-        for (std::size_t at = kFastFrom / 2; at + kProbeBytes <= plain.size(); at += kProbeApart) {
-            const auto part = plain.subspan(at, kProbeBytes);
-            const std::size_t fast = fast_->compress(part, room);
-            const auto usual = libdeflate_deflate_compress(raw_, part.data(), part.size(), room.data(), room.size());
-            if (usual != 0 && usual + usual / 2 < fast) return true;
-        }
-        return false;
-    }
-
     std::unique_ptr<FastDeflate> fast_;
     libdeflate_compressor* raw_;
 };

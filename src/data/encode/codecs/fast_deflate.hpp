@@ -1,5 +1,5 @@
 // FastDeflate: deflate of level 1 by ISA-L, which is several times as fast there as libdeflate, and packs as zlib's
-// level 1 does. It misses noise that repeats behind 4 KiB and more: who uses it looks for that.
+// level 1 does. It misses noise that repeats behind a KiB and more: who uses it looks for that.
 #pragma once
 
 #include <cstddef>

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <random>
 #include <vector>
 
@@ -48,6 +50,38 @@ TEST(FastDeflate, level_1_is_undone_by_readers_of_every_frame) {
                 EXPECT_EQ(testing::decode(Pipeline(filters, count), room, out), "") << name << count;
                 EXPECT_EQ(out, plain) << name << count;
             }
+        }
+    }
+}
+
+// Shuffled float32 whose rows are all the same, of which so many bits of the mantissa are kept: by planes of bytes.
+Bytes same_rows(std::size_t row, unsigned bits) {
+    constexpr std::size_t kNumbers = std::size_t{1} << 18;
+    std::mt19937 draw(3);
+    std::normal_distribution<float> noise(280, 20);
+    std::vector<std::uint32_t> words(row);
+    for (std::uint32_t& word : words) word = std::bit_cast<std::uint32_t>(noise(draw)) >> (23 - bits) << (23 - bits);
+    Bytes planes(4 * kNumbers);
+    for (std::size_t i = 0; i < planes.size(); ++i) {
+        planes[i] = static_cast<std::byte>(words[i % kNumbers % row] >> 8 * (i / kNumbers) & 0xff);
+    }
+    return planes;
+}
+
+TEST(FastDeflate, rows_that_repeat_are_about_as_small_as_of_the_next_level) {
+    if (!testing::has_deflate()) GTEST_SKIP() << "this build has no libdeflate";
+    for (const unsigned bits : {23u, 10u, 7u}) {
+        for (const std::size_t row : {200u, 1024u, 2048u, 3000u, 4320u, 8192u, 16384u, 24000u}) {
+            const Bytes plain = same_rows(row, bits);
+            std::size_t sizes[2] = {};
+            for (const std::uint32_t level : {1u, 2u}) {
+                const std::vector<Filter> filters = {{"deflate", {level}}};
+                const Encoder encoder(filters, plain.size());
+                Scratch scratch;
+                Bytes room(encoder.most_bytes());
+                sizes[level - 1] = encoder.encode(plain, room, scratch).bytes;
+            }
+            EXPECT_LT(sizes[0], 3 * sizes[1]) << bits << " bits, rows of " << row;
         }
     }
 }
