@@ -1,4 +1,4 @@
-// ForwardingDevice: forwards every call to the emulated device. Tests override single functions.
+// ForwardingDevice: forwards every call to an emulated device. Tests override single functions.
 #pragma once
 
 #include <memory>
@@ -10,6 +10,7 @@ namespace penstock::device::test {
 
 class ForwardingDevice : public Device {
   public:
+    explicit ForwardingDevice(const HostDeviceOptions& options = {}) : device_(make_host_device(options)) {}
     const std::string& name() const noexcept override { return device_->name(); }
     DeviceInfo info() override { return device_->info(); }
     void* allocate(MemoryKind kind, std::uint64_t bytes) override { return device_->allocate(kind, bytes); }
@@ -27,7 +28,7 @@ class ForwardingDevice : public Device {
     void synchronize_native(std::uintptr_t stream) override { device_->synchronize_native(stream); }
 
   private:
-    std::shared_ptr<Device> device_ = make_host_device();
+    std::shared_ptr<Device> device_;
 };
 
 }  // namespace penstock::device::test

@@ -139,7 +139,7 @@ TEST_F(EngineOverMemory, a_team_shares_slots_and_copies_each_once) {
     EXPECT_EQ(outcome.bytes, 10 * kMiB + 77);
     EXPECT_EQ(outcome.evidence.paths.at(0).host_copies_bytes, 10 * kMiB + 77);
     EXPECT_EQ(outcome.evidence.paths.at(0).operations, 161u);
-    EXPECT_EQ(engine_->pinned_peak_bytes(), 4 * kMiB);  // once, not once for each worker
+    EXPECT_LE(engine_->pinned_peak_bytes(), 4 * kMiB);  // once, not once for each worker
     std::vector<std::byte> got(10 * kMiB + 77);
     copy(CopyDirection::to_host, got.data(), memory, got.size());
     EXPECT_TRUE(got == store_->contents(1));

@@ -74,6 +74,16 @@ const ContextCalls& context_calls() {
     return calls;
 }
 
+// The driver is asked for the name alone: all properties take milliseconds, of the first request of a program.
+std::string model_of(int index) {
+    const auto ask = find_driver_function<CUresult (*)(char*, int, CUdevice)>("cuDeviceGetName", 2000);
+    char name[256] = {};
+    if (ask != nullptr && ask(name, sizeof name, index) == CUDA_SUCCESS) return name;
+    cudaDeviceProp properties{};
+    cuda_check(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties");
+    return properties.name;
+}
+
 // Retained once for each GPU, for as long as the process lives. Null: there is none.
 CUcontext primary_context(int index) noexcept {
     constexpr int kMostDevices = 64;
@@ -162,9 +172,7 @@ DeviceInfo CudaDevice::fixed_info() const {
     DeviceInfo info;
     info.name = name_;
     info.index = facts_.index;
-    cudaDeviceProp properties{};
-    cuda_check(cudaGetDeviceProperties(&properties, facts_.index), "cudaGetDeviceProperties");
-    info.model = properties.name;
+    info.model = model_of(facts_.index);
     info.bus = bus_of(facts_.index);
     info.numa_node = numa_node_of(info.bus);
     info.coherent_with_host = attribute(cudaDevAttrPageableMemoryAccessUsesHostPageTables, facts_.index) != 0;

@@ -14,6 +14,17 @@ constexpr std::uint64_t kSlotStep = 4 * kKiB;
 // Slots may have as many times the memory that a shape needs; below kSpareBytes any surplus is allowed.
 constexpr std::uint64_t kSpareTimes = 4;
 constexpr std::uint64_t kSpareBytes = 16 * kMiB;
+constexpr std::uint32_t kSlotsAtOnce = 2;  // of a team: one is filled while the other is copied
+
+std::uint64_t slot_bytes(const Shape& shape) noexcept { return align_up(shape.chunk_bytes, kSlotStep); }
+
+std::uint64_t bytes_of(std::uint32_t slots, const Shape& shape) noexcept {
+    return shape.staged ? align_up(slot_bytes(shape) * slots, kStagingStep) : 0;
+}
+
+std::uint32_t slots_in(std::span<const std::byte> block, const Shape& shape) noexcept {
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(block.size() / slot_bytes(shape), shape.depth));
+}
 
 void gather_copies_to_host(std::span<const Piece> pieces, std::vector<CopyPiece>& copies) {
     copies.clear();
@@ -35,23 +46,63 @@ void check_lent(TransferState& transfer, Piece& piece) {
 }  // namespace
 
 std::uint64_t StagingSlots::needed_bytes(const Shape& shape) noexcept {
-    return shape.staged ? align_up(align_up(shape.chunk_bytes, kSlotStep) * shape.depth, kStagingStep) : 0;
+    return bytes_of(shape.depth, shape);
+}
+
+std::uint64_t StagingSlots::first_bytes(const Shape& shape) noexcept {
+    return bytes_of(std::min(shape.depth, kSlotsAtOnce), shape);
+}
+
+std::uint64_t StagingSlots::bytes() const noexcept {
+    std::uint64_t sum = 0;
+    for (const std::span<std::byte> block : blocks_) sum += block.size();
+    return sum;
+}
+
+bool StagingSlots::holds_at_least(std::uint32_t slots, const Shape& shape) const noexcept {
+    if (!shape.staged) return true;
+    std::uint32_t found = 0;
+    for (const std::span<std::byte> block : blocks_) found += slots_in(block, shape);
+    return found >= slots;
 }
 
 bool StagingSlots::fit(const Shape& shape) const noexcept {
-    const std::uint64_t needed = needed_bytes(shape);
-    return memory_.size() >= needed && memory_.size() <= std::max(kSpareTimes * needed, kSpareBytes);
+    return holds_at_least(shape.depth, shape) && bytes() <= std::max(kSpareTimes * needed_bytes(shape), kSpareBytes);
+}
+
+bool StagingSlots::fit_first(const Shape& shape) const noexcept {
+    const bool enough = holds_at_least(std::min(shape.depth, kSlotsAtOnce), shape);
+    return enough && bytes() <= std::max(kSpareTimes * needed_bytes(shape), kSpareBytes);
 }
 
 void StagingSlots::cut(const Shape& shape) {
     while (events_.size() < shape.depth) events_.push_back(device_.make_event());
     shape_ = shape;
-    slots_.resize(shape.depth);
+    std::uint32_t held = shape.staged ? 0 : shape.depth;
+    for (const std::span<std::byte> block : blocks_) held += slots_in(block, shape);
+    slots_.resize(std::min(held, shape.depth));
+    slots_.reserve(shape.depth);  // for add(), which takes no memory of its own
+    blocks_.reserve(blocks_.size() + shape.depth);
     newest_.reset();
 }
 
+std::uint64_t StagingSlots::missing_bytes() const noexcept {
+    const auto missing = shape_.depth - static_cast<std::uint32_t>(slots_.size());
+    return bytes_of(std::min(missing, kSlotsAtOnce), shape_);
+}
+
+void StagingSlots::add(std::span<std::byte> memory) noexcept {
+    slots_.resize(std::min<std::size_t>(shape_.depth, slots_.size() + slots_in(memory, shape_)));
+    blocks_.push_back(memory);
+}
+
 std::byte* StagingSlots::slot(std::uint32_t index) const noexcept {
-    return memory_.empty() ? nullptr : memory_.data() + index * align_up(shape_.chunk_bytes, kSlotStep);
+    for (const std::span<std::byte> block : blocks_) {
+        const std::uint32_t here = slots_in(block, shape_);
+        if (index < here) return block.data() + index * slot_bytes(shape_);
+        index -= here;
+    }
+    return nullptr;
 }
 
 bool StagingSlots::hold(const Job& job) const noexcept {

@@ -8,6 +8,9 @@
 // there. Without staging memory nothing is copied, except from memory that a path lends. A slot whose read was given up
 // is taken until the system has ended that read, which may still write to it.
 //
+// A team begins with two slots and gets others while it works (add): the first touch of their memory and its
+// registration take longer than a copy of it, and the first two are filled meanwhile. Each block holds whole slots.
+//
 // Slots take no lock: one worker uses them, or a team's mutex guards them. The pool keeps idle ones, because their
 // memory is costly to register with the device.
 #pragma once
@@ -29,19 +32,29 @@ inline constexpr auto kWorkerSleep = std::chrono::milliseconds(100);
 
 class StagingSlots {
   public:
-    // Bytes of staging memory that slots of this shape take.
+    // Bytes of staging memory that slots of this shape take, and that a team of this shape begins with.
     static std::uint64_t needed_bytes(const Shape& shape) noexcept;
+    static std::uint64_t first_bytes(const Shape& shape) noexcept;
 
     // Requires: `memory` is registered with the device, or empty, and outlives the slots.
-    StagingSlots(Device& device, std::span<std::byte> memory)
-        : device_(device), memory_(memory), stream_(device.make_stream()) {}
+    StagingSlots(Device& device, std::span<std::byte> memory) : device_(device), stream_(device.make_stream()) {
+        if (!memory.empty()) blocks_.push_back(memory);
+    }
 
-    std::span<std::byte> memory() const noexcept { return memory_; }
-    // Whether the memory holds the slots of this shape, and not so much more that a small transfer would keep it from a
-    // large one.
+    // The memory, in blocks that lie anywhere; slots that are no team's have one at most.
+    std::span<const std::span<std::byte>> blocks() const noexcept { return blocks_; }
+    std::uint64_t bytes() const noexcept;
+    // Whether the memory holds the slots of this shape, or the first of a team's, and not so much more that a small
+    // transfer would keep it from a large one.
     bool fit(const Shape& shape) const noexcept;
-    // Cuts the memory for this shape. Requires: no slot is taken. Throws what making an event throws.
+    bool fit_first(const Shape& shape) const noexcept;
+    // Cuts the memory for this shape, into as many slots as it holds. Requires: no slot is taken. Throws what making an
+    // event throws.
     void cut(const Shape& shape);
+    // Bytes of the next block, or 0: the shape has all its slots.
+    std::uint64_t missing_bytes() const noexcept;
+    // Cuts one more block, as the constructor's. Requires: its size is missing_bytes(), and cut() was called.
+    void add(std::span<std::byte> memory) noexcept;
     const Shape& shape() const noexcept { return shape_; }
     std::byte* slot(std::uint32_t index) const noexcept;
     Stream& stream() const noexcept { return *stream_; }
@@ -50,7 +63,7 @@ class StagingSlots {
     // Waits for the stream. Nothing of it touches the slots any more, whether the device failed or not.
     void drain() noexcept;
 
-    bool has_free() const noexcept { return taken_ < shape_.depth; }
+    bool has_free() const noexcept { return taken_ < slots_.size(); }
     bool all_free() const noexcept { return taken_ == 0; }
     // Whether some chunk of the job has not ended.
     bool hold(const Job& job) const noexcept;
@@ -99,12 +112,13 @@ class StagingSlots {
         bool lent = false;                // copies from lent memory are in the stream
         std::optional<Error> failure{};   // of an early copy
     };
+    bool holds_at_least(std::uint32_t slots, const Shape& shape) const noexcept;
     void queue_copies(std::uint32_t slot);
     void fail(std::uint32_t slot, const Error& error);
     void end_chunk(std::uint32_t slot, Slot::Phase next, bool without_bytes);
 
     Device& device_;
-    std::span<std::byte> memory_;
+    std::vector<std::span<std::byte>> blocks_{};
     Shape shape_;
     std::unique_ptr<Stream> stream_;
     std::vector<std::unique_ptr<Event>> events_;  // of each slot's last copy

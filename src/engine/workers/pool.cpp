@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace penstock::engine {
 namespace {
@@ -41,7 +42,7 @@ template <typename Leased, typename Serves>
 std::unique_ptr<Leased> EnginePool::take(Idle<Leased>& idle, const Serves& serves) {
     auto best = idle.end();
     for (auto it = idle.begin(); it != idle.end(); ++it) {
-        const bool better = best == idle.end() || (*it)->memory().size() < (*best)->memory().size();
+        const bool better = best == idle.end() || (*it)->bytes() < (*best)->bytes();
         if (better && serves(**it)) best = it;
     }
     if (best == idle.end()) return nullptr;
@@ -74,12 +75,14 @@ std::unique_ptr<WorkerPath> EnginePool::lease(const Shape& shape, std::uint32_t 
 
 std::unique_ptr<StagingSlots> EnginePool::lease_slots(const Shape& shape, const std::function<bool()>& give_up) {
     return counted([&]() -> std::unique_ptr<StagingSlots> {
+        refuse_beyond_budget(StagingSlots::needed_bytes(shape));
         std::unique_ptr<StagingSlots> slots;
         const auto take_idle = [&] {
             slots = take(slots_, [&](const StagingSlots& one) { return one.fit(shape); });
+            if (!slots) slots = take(slots_, [&](const StagingSlots& one) { return one.fit_first(shape); });
             return slots != nullptr;
         };
-        const auto memory = room(StagingSlots::needed_bytes(shape), take_idle, give_up);
+        const auto memory = room(StagingSlots::first_bytes(shape), take_idle, give_up);
         if (slots) {
             StagingSlots& cut = *slots;
             return recut(std::move(slots), cut, shape);
@@ -93,6 +96,14 @@ std::unique_ptr<StagingSlots> EnginePool::lease_slots(const Shape& shape, const 
     });
 }
 
+std::span<std::byte> EnginePool::more(std::uint64_t bytes) noexcept {
+    try {
+        return staging_.take(bytes);
+    } catch (const std::exception&) {  // the team has slots to go on with
+        return {};
+    }
+}
+
 std::unique_ptr<WorkerPath> EnginePool::lease_path(const Shape& shape, std::uint32_t worker) {
     return counted([&] {
         {
@@ -104,13 +115,15 @@ std::unique_ptr<WorkerPath> EnginePool::lease_path(const Shape& shape, std::uint
     });
 }
 
+void EnginePool::refuse_beyond_budget(std::uint64_t bytes) const {
+    if (bytes <= budget_bytes_) return;
+    throw Error(ErrorCode::internal, "lease staging memory",
+                std::to_string(bytes) + " bytes for one worker exceed the budget of " + std::to_string(budget_bytes_));
+}
+
 std::optional<std::span<std::byte>> EnginePool::room(std::uint64_t bytes, const std::function<bool()>& take_idle,
                                                      const std::function<bool()>& give_up) {
-    if (bytes > budget_bytes_) {
-        throw Error(
-            ErrorCode::internal, "lease staging memory",
-            std::to_string(bytes) + " bytes for one worker exceed the budget of " + std::to_string(budget_bytes_));
-    }
+    refuse_beyond_budget(bytes);
     std::unique_lock lock(mutex_);
     while (!take_idle()) {
         lock.unlock();
@@ -128,7 +141,7 @@ std::optional<std::span<std::byte>> EnginePool::room(std::uint64_t bytes, const 
 
 bool EnginePool::make_room(std::unique_lock<std::mutex>& lock) {
     const auto path =
-        std::find_if(paths_.begin(), paths_.end(), [](const auto& one) { return !one->memory().empty(); });
+        std::find_if(paths_.begin(), paths_.end(), [](const auto& one) { return one->bytes() != 0; });
     const bool some_path = path != paths_.end();
     if (!some_path && slots_.empty()) return false;
     const bool slots_first =
@@ -152,9 +165,10 @@ bool EnginePool::make_room(std::unique_lock<std::mutex>& lock) {
 
 template <typename Leased>
 void EnginePool::unmake(std::unique_ptr<Leased> leased, void (Staging::*end)(std::span<std::byte>)) {
-    const std::span<std::byte> memory = leased->memory();
+    const auto blocks = leased->blocks();
+    const std::vector<std::span<std::byte>> memory(blocks.begin(), blocks.end());
     leased.reset();
-    if (!memory.empty()) (staging_.*end)(memory);
+    for (const std::span<std::byte> block : memory) (staging_.*end)(block);
     room_.notify_all();
 }
 

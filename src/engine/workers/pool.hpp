@@ -33,8 +33,10 @@ class EnginePool {
     std::unique_ptr<WorkerPath> lease(const Shape& shape, std::uint32_t worker, const std::function<bool()>& give_up);
     // For a member of a team: a path without slots. Does not wait.
     std::unique_ptr<WorkerPath> lease_path(const Shape& shape, std::uint32_t worker);
-    // For a team: slots without a path. Waits as lease().
+    // For a team: slots without a path, as many as there are idle, or the first of them. Waits as lease().
     std::unique_ptr<StagingSlots> lease_slots(const Shape& shape, const std::function<bool()>& give_up);
+    // Memory for more slots of a team, or none: the budget has no room now, or the system gives none. Does not wait.
+    std::span<std::byte> more(std::uint64_t bytes) noexcept;
 
     void give_back(std::unique_ptr<WorkerPath> path);
     void give_back(std::unique_ptr<StagingSlots> slots);
@@ -53,6 +55,7 @@ class EnginePool {
     using Idle = std::list<std::unique_ptr<Leased>>;
     template <typename Leased, typename Serves>
     static std::unique_ptr<Leased> take(Idle<Leased>& idle, const Serves& serves);  // Requires: mutex_
+    void refuse_beyond_budget(std::uint64_t bytes) const;
     template <typename Lease>
     auto counted(const Lease& lease) -> decltype(lease());
     // Memory for new slots. Nothing once `take_idle` has found some to use again, or `give_up` answers true; both are

@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
+#include <vector>
 
 #include "engine/workers/worker_path.hpp"
 #include "path/memory_store.hpp"
@@ -49,7 +51,7 @@ TEST_F(Pool, a_returned_path_and_its_slots_serve_the_same_worker_again) {
 TEST_F(Pool, slots_serve_every_shape_that_they_have_the_room_for) {
     EnginePool pool(options(), 64 * kMiB);
     auto path = pool.lease(shape(256 * kKiB, 16), 0, never);
-    const std::span<std::byte> memory = path->memory();
+    const std::span<std::byte> memory = path->blocks().front();
     pool.give_back(std::move(path));
     for (const std::uint64_t chunk_bytes : {64 * kKiB, 128 * kKiB, 256 * kKiB}) {
         for (const std::uint32_t depth : {1u, 8u, 16u}) {
@@ -76,7 +78,7 @@ TEST_F(Pool, a_small_shape_leaves_large_slots_to_others) {
     EnginePool pool(options(), 128 * kMiB);
     pool.give_back(pool.lease(shape(4 * kMiB, 16), 0, never));
     const auto small = pool.lease(shape(64 * kKiB, 8), 0, never);
-    EXPECT_EQ(small->memory().size(), 2 * kMiB);
+    EXPECT_EQ(small->bytes(), 2 * kMiB);
     EXPECT_EQ(paths_made_, 2);
 }
 
@@ -128,13 +130,13 @@ TEST_F(Pool, the_least_recently_used_slots_make_room_first_whether_a_workers_or_
         const Shape half = shape(1 * kMiB, 4);
         auto path = pool.lease(half, 0, never);
         auto slots = pool.lease_slots(half, never);
-        const std::byte* const own = path->memory().data();
-        const std::byte* const teams = slots->memory().data();
+        const std::byte* const own = path->blocks().front().data();
+        const std::byte* const teams = slots->blocks().front().data();
         if (teams_first) pool.give_back(std::move(slots));
         pool.give_back(std::move(path));
         if (!teams_first) pool.give_back(std::move(slots));
         const auto next = pool.lease(half, 1, never);
-        EXPECT_EQ(next->memory().data(), teams_first ? teams : own);
+        EXPECT_EQ(next->blocks().front().data(), teams_first ? teams : own);
     }
 }
 
@@ -241,6 +243,62 @@ TEST_F(Pool, a_team_leases_slots_without_a_path_and_its_members_paths_without_sl
     const auto alone = pool.lease(shared, 7, never);
     EXPECT_NE(alone->slots(), nullptr);
     EXPECT_EQ(paths_made_, 2);
+}
+
+TEST_F(Pool, a_teams_slots_begin_with_two_and_get_the_others_in_blocks_that_are_kept) {
+    EnginePool pool(options(), 128 * kMiB);
+    Shape shared = shape(16 * kMiB, 6);
+    shared.part_bytes = 1 * kMiB;
+    auto slots = pool.lease_slots(shared, never);
+    EXPECT_EQ(slots->bytes(), 32 * kMiB);
+    std::vector<const std::byte*> all;
+    for (std::uint64_t missing = slots->missing_bytes(); missing != 0; missing = slots->missing_bytes()) {
+        EXPECT_EQ(missing, 32 * kMiB);
+        slots->add(pool.more(missing));
+    }
+    EXPECT_EQ(slots->bytes(), 96 * kMiB);
+    for (std::uint32_t i = 0; i < 6; ++i) {
+        all.push_back(slots->slot(i));
+        EXPECT_TRUE(device_->pointer_info(all.back() + 16 * kMiB - 1).known) << i;
+    }
+    const std::vector<const std::byte*> in_order = all;
+    std::sort(all.begin(), all.end());
+    for (std::size_t i = 1; i < all.size(); ++i) EXPECT_GE(all[i] - all[i - 1], static_cast<std::ptrdiff_t>(16 * kMiB));
+    EXPECT_EQ(slots->slot(6), nullptr);
+    pool.give_back(std::move(slots));
+    const auto again = pool.lease_slots(shared, never);
+    EXPECT_EQ(again->missing_bytes(), 0u);
+    for (std::uint32_t i = 0; i < 6; ++i) EXPECT_EQ(again->slot(i), in_order[i]);
+    EXPECT_EQ(pool.held_bytes(), 96 * kMiB);
+}
+
+TEST_F(Pool, a_team_is_given_idle_slots_that_are_all_there_before_others_and_others_before_new_ones) {
+    EnginePool pool(options(), 64 * kMiB);
+    const Shape shared = shape(4 * kMiB, 6);
+    auto whole = pool.lease_slots(shared, never), begun = pool.lease_slots(shared, never);
+    while (whole->missing_bytes() != 0) whole->add(pool.more(whole->missing_bytes()));
+    const std::byte* of_whole = whole->slot(0);
+    const std::byte* of_begun = begun->slot(0);
+    pool.give_back(std::move(begun));
+    pool.give_back(std::move(whole));
+    const auto first = pool.lease_slots(shared, never), second = pool.lease_slots(shared, never);
+    EXPECT_EQ(first->slot(0), of_whole);
+    EXPECT_EQ(second->slot(0), of_begun);
+    EXPECT_EQ(pool.held_bytes(), 32 * kMiB);
+}
+
+TEST_F(Pool, more_slots_wait_for_no_room_and_their_blocks_go_back_when_others_need_them) {
+    EnginePool pool(options(), 24 * kMiB);
+    const Shape shared = shape(4 * kMiB, 4);
+    auto slots = pool.lease_slots(shared, never);
+    slots->add(pool.more(slots->missing_bytes()));
+    auto path = pool.lease(shape(4 * kMiB, 2), 0, never);
+    EXPECT_TRUE(pool.more(8 * kMiB).empty());
+    pool.give_back(std::move(slots));
+    pool.give_back(std::move(path));
+    EXPECT_NE(pool.lease(shape(6 * kMiB, 4), 1, never), nullptr);  // the whole budget
+    EXPECT_EQ(pool.held_bytes(), 24 * kMiB);
+    EXPECT_EQ(pool.peak_bytes(), 24 * kMiB);
 }
 
 }  // namespace

@@ -107,10 +107,25 @@ bool Team::next(Chunk& part, bool may_open) {
             needed_.notify_all();
             return false;
         }
-        if (parts_.empty()) wait_for_slot(lock);
+        if (parts_.empty() && !grow(lock)) wait_for_slot(lock);
     }
     part = std::move(parts_.front());
     parts_.pop_front();
+    return true;
+}
+
+// Gets the memory without the lock: its first touch and its registration take some milliseconds.
+bool Team::grow(std::unique_lock<std::mutex>& lock) {
+    const std::uint64_t bytes = slots_->missing_bytes();
+    if (grows_ || bytes == 0) return false;
+    grows_ = true;
+    lock.unlock();
+    const std::span<std::byte> memory = pool_.more(bytes);
+    lock.lock();
+    if (memory.empty()) return false;
+    slots_->add(memory);
+    grows_ = false;
+    changed_.notify_all();
     return true;
 }
 

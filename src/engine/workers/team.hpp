@@ -7,6 +7,9 @@
 //
 // BusyLimit says how many workers the copy engine needs; the others are parked.
 //
+// A team begins with two slots. A member that finds all of them taken gets memory for others (grow) instead of waiting,
+// one member at a time.
+//
 // Teams only read. What must stay true: each part is copied exactly once, after it was filled, and a slot is filled
 // again only after its copies have ended.
 #pragma once
@@ -55,6 +58,7 @@ class Team final : public SlotSource {
     bool none_left(bool may_open);
     bool open_slot();  // false when the job has no chunk
     void cut_parts(const Chunk& chunk);
+    bool grow(std::unique_lock<std::mutex>& lock);  // false when another member does, or there is nothing to get
     void wait_for_slot(std::unique_lock<std::mutex>& lock);
     void take_back(Chunk& part);
     bool engine_waits() const;
@@ -67,6 +71,7 @@ class Team final : public SlotSource {
     std::mutex mutex_;
     std::condition_variable changed_;
     bool watched_ = false;                // a worker sleeps on the oldest copy's event
+    bool grows_ = false;                  // a member gets memory for more slots, or there was none to get
     std::deque<Chunk> parts_;             // of the slot being filled, not handed out yet
     std::uint32_t members_ = 0;
     bool ending_ = false;                 // a member that left waits for all copies: later members need not

@@ -23,7 +23,7 @@ WorkerPath::WorkerPath(const EngineOptions& options, const Shape& shape, std::ui
     PathOptions path_options;
     path_options.depth = depth_;
     if (slots_) {
-        path_options.arena = slots_->memory();
+        if (!slots_->blocks().empty()) path_options.arena = slots_->blocks().front();
         path_options.stream = &slots_->stream();
     }
     path_ = options.make_path(kind_, path_options);

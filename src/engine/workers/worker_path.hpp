@@ -22,7 +22,10 @@ class WorkerPath {
 
     Path& path() const noexcept { return *path_; }
     StagingSlots* slots() const noexcept { return slots_.get(); }
-    std::span<std::byte> memory() const noexcept { return slots_ ? slots_->memory() : std::span<std::byte>(); }
+    std::span<const std::span<std::byte>> blocks() const noexcept {
+        return slots_ ? slots_->blocks() : std::span<const std::span<std::byte>>();
+    }
+    std::uint64_t bytes() const noexcept { return slots_ ? slots_->bytes() : 0; }
     // Ends everything in flight: the path goes, the stream drains. Neither is to be used afterwards.
     void shut() noexcept;
     // Whether this worker can use it for the shape: path, depth, and room for the slots.
