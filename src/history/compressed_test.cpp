@@ -42,9 +42,8 @@ std::vector<float> decoded_step(const std::string& file, const std::string& name
     std::vector<float> found(stored.elements);
     data::Scratch scratch;
     const data::Pipeline pipeline(stored.filters, stored.elements * sizeof(float));
-    EXPECT_EQ(
-        pipeline.decode(bytes.subspan(place.first, place.second), 0, std::as_writable_bytes(std::span(found)), scratch),
-        "");
+    const data::StoredStream step_stream{bytes.subspan(place.first, place.second)};
+    EXPECT_EQ(pipeline.decode(step_stream, std::as_writable_bytes(std::span(found)), scratch), "");
     return found;
 }
 

@@ -18,7 +18,9 @@ constexpr std::uint64_t kBytesOfDecoder = 256 * kKiB;  // decoded; a thread take
 class StreamsThere final : public ChunkStreams {
   public:
     explicit StreamsThere(std::span<const StoredChunk> chunks) : chunks_(chunks) {}
-    std::span<const std::byte> of(std::size_t item, std::string&) override { return chunks_[item].bytes; }
+    StoredStream of(std::size_t item, std::string&) override {
+        return {chunks_[item].bytes, 0, chunks_[item].padded};
+    }
 
   private:
     std::span<const StoredChunk> chunks_;
@@ -34,21 +36,18 @@ class Decoder : public ItemWorker {
     std::string take(std::size_t item) final {
         const StoredChunk& chunk = work_.chunks[item];
         std::string fault;
-        const std::span<const std::byte> stream = streams_->of(item, fault);
+        StoredStream stream = streams_->of(item, fault);
         if (!fault.empty()) return fault;
-        fault = take_chunk({stream, chunk.skipped}, work_.boxes.subspan(chunk.first_box, chunk.boxes));
+        stream.skipped = chunk.skipped;
+        fault = take_chunk(stream, work_.boxes.subspan(chunk.first_box, chunk.boxes));
         if (fault.empty() && !work_.done.empty()) work_.done[item] = 1;
         return fault;
     }
 
   protected:
-    struct StoredStream {
-        std::span<const std::byte> bytes;
-        std::uint32_t skipped;
-    };
     virtual std::string take_chunk(const StoredStream& stream, std::span<const PlacedBox> boxes) = 0;
     std::string decode(const StoredStream& stream, std::span<std::byte> to) {
-        return work_.pipeline.decode(stream.bytes, stream.skipped, to, scratch_);
+        return work_.pipeline.decode(stream, to, scratch_);
     }
     std::uint64_t chunk_bytes() const noexcept { return work_.pipeline.chunk_bytes(); }
     // One box, of the whole chunk as it is.

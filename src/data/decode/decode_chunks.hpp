@@ -28,17 +28,18 @@ struct PlacedBox {
 // Requires: boxes of different chunks share no byte of their destinations; sources lie in the chunk.
 struct StoredChunk {
     std::span<const std::byte> bytes{};
-    std::uint32_t skipped = 0;  // as Pipeline::decode takes it
+    std::uint32_t skipped = 0;  // as in StoredStream
     std::size_t first_box = 0;
     std::size_t boxes = 0;
+    bool padded = false;  // as in StoredStream
 };
 
 // What chunks look like where they are stored, for one thread that decodes.
 class ChunkStreams {
   public:
     virtual ~ChunkStreams() = default;
-    // The bytes of a chunk, until the next call. Not empty `fault`: why they cannot be had.
-    virtual std::span<const std::byte> of(std::size_t item, std::string& fault) = 0;
+    // A chunk, without what it skipped, until the next call. Not empty `fault`: why it cannot be had.
+    virtual StoredStream of(std::size_t item, std::string& fault) = 0;
 };
 
 // Memory that the device reaches and the host need not. `staging`: pinned memory of the device, of at least a chunk; of

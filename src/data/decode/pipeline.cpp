@@ -88,23 +88,23 @@ std::vector<Pipeline::Applied> Pipeline::applied_to(std::uint32_t skipped) const
     return applied;
 }
 
-std::string Pipeline::decode(std::span<const std::byte> stored, std::uint32_t skipped, std::span<std::byte> out,
-                             Scratch& scratch) const {
-    const std::vector<Applied> applied = applied_to(skipped);
+std::string Pipeline::decode(const StoredStream& stored, std::span<std::byte> out, Scratch& scratch) const {
+    const std::vector<Applied> applied = applied_to(stored.skipped);
     std::uint64_t ratio = 1;
     for (const Applied& one : applied) ratio = product(ratio, filters_[one.filter].stage->most_ratio());
-    const std::uint64_t most = product(stored.size(), ratio);
+    const std::uint64_t most = product(stored.bytes.size(), ratio);
     if (most < chunk_bytes_ && chunk_bytes_ - most > kSlackBytes) {
-        return std::to_string(stored.size()) + " bytes cannot become the " + std::to_string(chunk_bytes_) +
+        return std::to_string(stored.bytes.size()) + " bytes cannot become the " + std::to_string(chunk_bytes_) +
                " bytes of a chunk";
     }
     scratch.states.resize(filters_.size());
     return undo_all(applied, stored, out.first(chunk_bytes_), scratch);
 }
 
-std::string Pipeline::undo_all(std::span<const Applied> applied, std::span<const std::byte> stored,
+std::string Pipeline::undo_all(std::span<const Applied> applied, const StoredStream& stored,
                                std::span<std::byte> out, Scratch& scratch) const {
-    std::span<const std::byte> bytes = stored;
+    std::span<const std::byte> bytes = stored.bytes;
+    bool padded = stored.padded;
     std::size_t turn = 0;  // the room that does not have `bytes`
     for (std::size_t left = applied.size(); left-- > 0;) {
         const Applied& step = applied[left];
@@ -112,9 +112,12 @@ std::string Pipeline::undo_all(std::span<const Applied> applied, std::span<const
         std::unique_ptr<StageState>& state = scratch.states[step.filter];
         if (state == nullptr) state = filter.stage->make_state();
         const std::span<std::byte> room = left == 0 ? out : scratch.room(turn, step.plain);
-        const Undone undone = filter.stage->undo(bytes, room, state.get());
+        const Undone undone = padded ? filter.stage->undo_padded(bytes, room, state.get())
+                                     : filter.stage->undo(bytes, room, state.get());
         if (!undone.fault.empty()) return "filter " + filter.name + ": " + undone.fault;
-        if (!gives_part_of(bytes, undone.bytes)) turn = 1 - turn;
+        const bool is_part = gives_part_of(bytes, undone.bytes);
+        if (!is_part) turn = 1 - turn;
+        padded = padded && is_part;
         bytes = undone.bytes;
         if (bytes.size() > step.plain || (step.exact && bytes.size() != step.plain)) {
             return "filter " + filter.name + " gave " + std::to_string(bytes.size()) + " bytes, its shape says " +

@@ -22,6 +22,13 @@ struct Filter {
     Values values{};
 };
 
+// A chunk as it is stored.
+struct StoredStream {
+    std::span<const std::byte> bytes{};
+    std::uint32_t skipped = 0;  // a bit for each filter, in their order, that this chunk did not go through
+    bool padded = false;        // kStreamPadding bytes behind may be read, too
+};
+
 // Memory of one thread that decodes.
 struct Scratch {
     struct Room {
@@ -40,10 +47,9 @@ class Pipeline {
     Pipeline(std::span<const Filter> filters, std::uint64_t chunk_bytes);
 
     std::uint64_t chunk_bytes() const noexcept { return chunk_bytes_; }
-    // `skipped`: a bit for each filter, in their order, that this chunk did not go through. Requires: `out` has
-    // chunk_bytes(). Returns what is wrong; empty: `out` has the chunk. After a fault, its content is undefined.
-    std::string decode(std::span<const std::byte> stored, std::uint32_t skipped, std::span<std::byte> out,
-                       Scratch& scratch) const;
+    // Requires: `out` has chunk_bytes(). Returns what is wrong; empty: `out` has the chunk. After a fault, its content
+    // is undefined.
+    std::string decode(const StoredStream& stored, std::span<std::byte> out, Scratch& scratch) const;
 
   private:
     struct Named {
@@ -56,7 +62,7 @@ class Pipeline {
         bool exact;           // not fewer
     };
     std::vector<Applied> applied_to(std::uint32_t skipped) const;
-    std::string undo_all(std::span<const Applied> applied, std::span<const std::byte> stored, std::span<std::byte> out,
+    std::string undo_all(std::span<const Applied> applied, const StoredStream& stored, std::span<std::byte> out,
                          Scratch& scratch) const;
 
     std::vector<Named> filters_;

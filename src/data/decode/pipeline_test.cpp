@@ -81,8 +81,9 @@ TEST(Pipeline, a_bomb_is_refused_before_memory_is_taken_for_it) {
     const Pipeline pipeline = made_of({{"deflate", {}}}, std::uint64_t{1} << 39);
     Scratch scratch;
     std::byte one{};  // never written: nothing is decoded
-    const std::string fault = pipeline.decode(testing::zlib_of(testing::some_bytes(10)), 0,
-                                              {&one, static_cast<std::size_t>(pipeline.chunk_bytes())}, scratch);
+    const Bytes stored = testing::zlib_of(testing::some_bytes(10));
+    const std::string fault =
+        pipeline.decode({stored}, {&one, static_cast<std::size_t>(pipeline.chunk_bytes())}, scratch);
     EXPECT_TRUE(tells(fault, "cannot become the 549755813888 bytes of a chunk")) << fault;
 }
 

@@ -1,6 +1,7 @@
 // See read_chunks.hpp.
 #include "data/decode/read_chunks.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 
@@ -29,10 +30,11 @@ class StreamsOfFile final : public ChunkStreams {
         shared_.reads.staged_bytes += reads_.bytes;
     }
 
-    std::span<const std::byte> of(std::size_t item, std::string& fault) override {
+    StoredStream of(std::size_t item, std::string& fault) override {
         const StreamPlace& place = from_.places[item];
         if (room_ < place.bytes) {
-            memory_ = std::make_unique_for_overwrite<std::byte[]>(place.bytes);
+            memory_ = std::make_unique_for_overwrite<std::byte[]>(place.bytes + kStreamPadding);
+            std::fill_n(memory_.get() + place.bytes, kStreamPadding, std::byte{});
             room_ = place.bytes;
         }
         const FileRun run{place.offset, 0, place.bytes};
@@ -45,7 +47,7 @@ class StreamsOfFile final : public ChunkStreams {
             fault = kLeft;
         }
         keep_one(reads_);
-        return {memory_.get(), place.bytes};
+        return {{memory_.get(), place.bytes}, 0, true};
     }
 
   private:

@@ -18,6 +18,10 @@ inline constexpr std::uint64_t kSlackBytes = 64 * 1024;  // that a codec adds, a
 inline constexpr std::uint64_t kMostChunkBytes = std::uint64_t{1} << 40;
 inline constexpr std::uint64_t kAnyRatio = std::numeric_limits<std::uint64_t>::max();
 
+// Bytes behind a stream that may be read, whatever they are, where the caller says so: decoders that look ahead slow
+// down at the end of what they may read, and the last bytes of a chunk may be most of what it holds.
+inline constexpr std::size_t kStreamPadding = 64;
+
 // Memory that a stage keeps between chunks: contexts of a library, buffers. One thread uses it at a time.
 class StageState {
   public:
@@ -34,6 +38,10 @@ class Stage {
     virtual ~Stage() = default;
     virtual Undone undo(std::span<const std::byte> stored, std::span<std::byte> room, StageState* state) const = 0;
     virtual std::unique_ptr<StageState> make_state() const { return nullptr; }
+    // The same, with the same result, where kStreamPadding bytes behind `stored` may be read.
+    virtual Undone undo_padded(std::span<const std::byte> stored, std::span<std::byte> room, StageState* state) const {
+        return undo(stored, room, state);
+    }
     // Bytes that the filter makes of `plain` bytes: exactly, where it keeps_size(), else at most.
     virtual std::uint64_t stored_bytes(std::uint64_t plain) const { return plain + plain / 16 + kSlackBytes; }
     virtual bool keeps_size() const { return false; }

@@ -79,7 +79,7 @@ inline bool has_deflate() {
 inline std::string decode(const Pipeline& pipeline, const Bytes& stored, Bytes& out, std::uint32_t skipped = 0) {
     Scratch scratch;
     out.assign(pipeline.chunk_bytes(), std::byte{0xa5});
-    return pipeline.decode(stored, skipped, out, scratch);
+    return pipeline.decode({stored, skipped}, out, scratch);
 }
 
 }  // namespace penstock::data::testing

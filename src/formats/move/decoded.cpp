@@ -79,10 +79,10 @@ void DecodedReader::turn() {
 
 void DecodedReader::start(Streams& streams) {
     if (streams.parts.empty()) return;
-    if (!streams.memory || streams.memory->bytes() < streams.stored_bytes) {
+    if (!streams.memory || streams.memory->bytes() < streams.stored_bytes + data::kStreamPadding) {
         streams.memory.reset();
         streams.memory =
-            file_.context().allocate(std::max<std::uint64_t>(16, streams.stored_bytes), MemoryKind::system);
+            file_.context().allocate(streams.stored_bytes + data::kStreamPadding, MemoryKind::system);
     }
     std::vector<Range> ranges;
     for (const EncodedPart& part : streams.parts) {
@@ -138,7 +138,7 @@ void DecodedReader::decode(Streams& streams) {
             boxes.push_back({box, part.chunk_offset + behind});
         });
         const auto* stored = static_cast<const std::byte*>(streams.memory->data()) + one.in_streams;
-        chunks.push_back({{stored, one.stored_bytes}, one.skipped, first, boxes.size() - first});
+        chunks.push_back({{stored, one.stored_bytes}, one.skipped, first, boxes.size() - first, true});
         item = {.destination = memory, .source = place, .item_bytes = dataset_.grid.item_bytes};
         if (!decodes_in_place()) split_box(item, onward, [&](const Box& box) { to_device.push_back(box); });
     }

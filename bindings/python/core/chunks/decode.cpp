@@ -94,7 +94,8 @@ Work work_of(const DecodeArguments& given, const IntTable& streams, const BoxTab
         work.chunks.push_back({there,
                                static_cast<std::uint32_t>(streams.count(row, 2, "mask")),
                                first,
-                               work.boxes.size() - first});
+                               work.boxes.size() - first,
+                               source.bytes - at - bytes >= data::kStreamPadding});
     }
     return work;
 }

@@ -142,10 +142,10 @@ ChunkReads::Found ChunkReads::decode(std::uint64_t number, nb::handle place, std
     bool is_whole = false;
     {
         const GilReleased release;
-        const auto stream = std::make_unique<std::byte[]>(bytes);
+        const auto stream = std::make_unique<std::byte[]>(bytes + data::kStreamPadding);
         data::Scratch scratch;
         is_whole = read_stream(offset, {stream.get(), bytes}) &&
-                   pipeline.decode({stream.get(), bytes}, skipped, {into, size}, scratch).empty();
+                   pipeline.decode({{stream.get(), bytes}, skipped, true}, {into, size}, scratch).empty();
     }
     if (!is_whole) return Found::absent;
     streams_.push_back(bytes);

@@ -151,7 +151,7 @@ TEST(ScaleOffset, a_few_bytes_do_not_become_a_chunk_of_any_size) {
     Bytes stored = header_of(0, 0), out;
     Scratch scratch;
     const Pipeline pipeline = of("scaleoffset", values, std::uint64_t{4} << 31);
-    EXPECT_NE(pipeline.decode(stored, 0, {}, scratch).find("cannot become"), std::string::npos);
+    EXPECT_NE(pipeline.decode({stored}, {}, scratch).find("cannot become"), std::string::npos);
 }
 
 TEST(ScaleOffset, values_that_are_not_known_are_refused) {

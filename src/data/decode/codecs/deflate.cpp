@@ -44,29 +44,58 @@ class Deflate final : public Stage {
     Deflate(Decompress decompress, bool many) : decompress_(decompress), many_(many) {}
 
     Undone undo(std::span<const std::byte> stored, std::span<std::byte> room, StageState* state) const override {
-        std::size_t made = 0;
-        for (int streams = 0;;) {
-            std::size_t taken = 0, given = 0;
-            const libdeflate_result result =
-                decompress_(static_cast<const Decompressor*>(state)->raw(), stored.data(), stored.size(),
-                            room.data() + made, room.size() - made, &taken, &given);
-            if (result == LIBDEFLATE_INSUFFICIENT_SPACE) {
-                return {{}, "it decodes to more than the " + std::to_string(room.size()) + " bytes of its shape"};
-            }
-            if (result != LIBDEFLATE_SUCCESS) return {{}, "its deflate stream is damaged, or was cut short"};
-            made += given;
-            stored = stored.subspan(taken);
-            if (!many_ || stored.empty()) return {room.first(made)};
-            if (++streams == kMostStreams) {
-                return {{}, "it has more than " + std::to_string(kMostStreams) + " deflate streams"};
-            }
-        }
+        return undo_all({stored, 0}, room, *static_cast<const Decompressor*>(state));
+    }
+    Undone undo_padded(std::span<const std::byte> stored, std::span<std::byte> room, StageState* state) const override {
+        return undo_all({stored, kStreamPadding}, room, *static_cast<const Decompressor*>(state));
     }
     std::unique_ptr<StageState> make_state() const override { return std::make_unique<Decompressor>(); }
     // Of deflate: 258 bytes by 2 bits.
     std::uint64_t most_ratio() const override { return 1032; }
 
   private:
+    struct StreamsLeft {
+        std::span<const std::byte> stored;
+        std::size_t padding;  // bytes behind that may be read
+    };
+    struct StreamSizes {
+        std::size_t taken = 0, given = 0;
+    };
+
+    Undone undo_all(StreamsLeft from, std::span<std::byte> room, const Decompressor& own) const {
+        std::span<const std::byte>& stored = from.stored;
+        std::size_t made = 0;
+        for (int streams = 0;;) {
+            StreamSizes sizes;
+            const libdeflate_result result = undo_one(from, room.subspan(made), own, sizes);
+            if (result == LIBDEFLATE_INSUFFICIENT_SPACE) {
+                return {{}, "it decodes to more than the " + std::to_string(room.size()) + " bytes of its shape"};
+            }
+            if (result != LIBDEFLATE_SUCCESS) return {{}, "its deflate stream is damaged, or was cut short"};
+            made += sizes.given;
+            stored = stored.subspan(sizes.taken);
+            if (!many_ || stored.empty()) return {room.first(made)};
+            if (++streams == kMostStreams) {
+                return {{}, "it has more than " + std::to_string(kMostStreams) + " deflate streams"};
+            }
+        }
+    }
+
+    // libdeflate copies byte by byte once it is near the end of what it may read, where a few bits can be most of a
+    // chunk: so it may read the padding, too. A stream that is not whole before that is looked at again without.
+    libdeflate_result undo_one(const StreamsLeft& from, std::span<std::byte> room, const Decompressor& own,
+                               StreamSizes& sizes) const {
+        const auto within = [&](std::size_t bytes) {
+            return decompress_(own.raw(), from.stored.data(), bytes, room.data(), room.size(), &sizes.taken,
+                               &sizes.given);
+        };
+        if (from.padding != 0) {
+            const libdeflate_result result = within(from.stored.size() + from.padding);
+            if (result == LIBDEFLATE_SUCCESS && sizes.taken <= from.stored.size()) return result;
+        }
+        return within(from.stored.size());
+    }
+
     Decompress decompress_;
     bool many_;
 };

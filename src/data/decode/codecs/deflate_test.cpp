@@ -73,5 +73,48 @@ TEST_F(WithDeflate, a_wrong_checksum_a_wrong_byte_and_every_cut_are_faults) {
     }
 }
 
+// Fault of bytes with others behind that may be read.
+std::string padded_fault_of(const std::string& name, Bytes stored, Bytes behind, const Bytes& plain) {
+    const Filter filter{name};
+    const Pipeline pipeline({&filter, 1}, plain.size());
+    Scratch scratch;
+    Bytes out(plain.size(), std::byte{0xa5});
+    behind.resize(kStreamPadding);
+    const Bytes all = joined(stored, behind);
+    const std::string fault = pipeline.decode({std::span(all).first(stored.size()), 0, true}, out, scratch);
+    if (fault.empty()) {
+        EXPECT_EQ(out, plain);
+    }
+    return fault;
+}
+
+TEST_F(WithDeflate, what_may_be_read_behind_a_stream_changes_nothing) {
+    const Bytes plain = testing::some_bytes(500), stored = testing::zlib_of(plain);
+    for (const std::string name : {"deflate", "zlib"}) {
+        for (const Bytes& behind : {Bytes(kStreamPadding), Bytes(kStreamPadding, std::byte{0xff}), stored}) {
+            EXPECT_EQ(padded_fault_of(name, stored, behind, plain), "");
+            EXPECT_EQ(padded_fault_of(name, joined(stored, stored), behind, joined(plain, plain)),
+                      fault_of(name, joined(stored, stored), joined(plain, plain)));
+            EXPECT_EQ(padded_fault_of(name, stored, behind, Bytes(499)), fault_of(name, stored, Bytes(499)));
+            Bytes wrong = stored;
+            wrong[50] ^= std::byte{1};
+            EXPECT_EQ(padded_fault_of(name, wrong, behind, plain), fault_of(name, wrong, plain));
+        }
+    }
+}
+
+TEST_F(WithDeflate, a_stream_that_was_cut_is_a_fault_also_where_the_rest_may_be_read) {
+    const Bytes plain = testing::some_bytes(500), stored = testing::zlib_of(plain);
+    for (const std::string name : {"deflate", "zlib"}) {
+        for (std::size_t size = 0; size < stored.size(); ++size) {
+            const auto cut = stored.begin() + static_cast<std::ptrdiff_t>(size);
+            const Bytes there(stored.begin(), cut), rest(cut, stored.end());
+            const std::string fault = padded_fault_of(name, there, rest, plain);
+            EXPECT_NE(fault, "") << size;
+            EXPECT_EQ(fault, fault_of(name, there, plain)) << size;
+        }
+    }
+}
+
 }  // namespace
 }  // namespace penstock::data

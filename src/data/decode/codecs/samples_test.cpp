@@ -57,7 +57,7 @@ TEST(Samples, a_chunk_of_another_size_is_a_fault_and_nothing_behind_it_is_writte
             if (!pipeline) continue;
             Bytes out(size + kGuard, std::byte{0xa5});
             Scratch scratch;
-            EXPECT_NE(pipeline->decode(bytes_of(sample.stored), 0, out, scratch), "") << sample.name << size;
+            EXPECT_NE(pipeline->decode({bytes_of(sample.stored)}, out, scratch), "") << sample.name << size;
             EXPECT_EQ(Bytes(out.begin() + static_cast<long>(size), out.end()), Bytes(kGuard, std::byte{0xa5}));
         }
     }
