@@ -29,8 +29,12 @@ PYTEST   = pytest -n $$(( 2 * $(JOBS) + 1 )) --dist loadfile --max-worker-restar
 PRESET  ?=
 TREE     = $(if $(PRESET),build/$(PRESET),"$$(ls -td build/cp*-linux_* | head -1)")
 JOBS    ?= $(shell nproc)
-# With any value `make test` runs what tests/slow.txt and python/tests/slow.txt list too: make test SLOW=yes
+# With any value `make test` runs what tests/slow.txt lists too, and what python/tests/slow.txt lists unless the value is
+# `native`: make test SLOW=yes
 SLOW    ?=
+SLOW_PY  = $(filter-out native,$(SLOW))
+# What `make test-long` runs; .ci/run has it run the slow ones with them.
+LONG_IS ?= long
 # CUDA compiles for the GPUs that are here. Without one it compiles for the oldest, whose code newer ones translate.
 GPUS     = $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null \
              | grep -xE '[0-9]+[.][0-9]+' | tr -d . | sort -u | tr '\n' ';' | sed 's/;$$//')
@@ -98,7 +102,7 @@ test: $(TESTED) $(STAMPS)/test-tools
 	  )$(WITH) $(ON_DISK) GTEST_OUTPUT="xml:$(CURDIR)/$(RESULTS)/" ctest --test-dir $(TREE) --output-on-failure \
 	  -j $(JOBS) || code=1; \
 	$(BIN)/ruff check python || code=1; \
-	$(ON_DISK) $(BIN)/python -m $(PYTEST) -m 'not long and not exhaustive$(if $(SLOW),, and not slow)' \
+	$(ON_DISK) $(BIN)/python -m $(PYTEST) -m 'not long and not exhaustive$(if $(SLOW_PY),, and not slow)' \
 	  --junitxml=$(RESULTS)/pytest.xml python/tests || code=1; \
 	$(PYTHON) tools/skipped.py $(RESULTS) --cmake $(TREE)/CMakeCache.txt --python $(BIN)/python || code=1; \
 	exit $$code
@@ -113,7 +117,7 @@ test-exhaustive: $(TESTED) $(STAMPS)/test-tools
 test-long: $(TESTED) $(STAMPS)/test-tools
 	$(if $(SCRATCH),mkdir -p "$(SCRATCH)")
 	rm -rf $(RESULTS)-long
-	$(ON_DISK) $(BIN)/python -m $(PYTEST) -m 'long and not exhaustive' --junitxml=$(RESULTS)-long/pytest.xml python/tests
+	$(ON_DISK) $(BIN)/python -m $(PYTEST) -m '($(LONG_IS)) and not exhaustive' --junitxml=$(RESULTS)-long/pytest.xml python/tests
 	@$(PYTHON) tools/skipped.py $(RESULTS)-long
 
 # What `make test-long` does in short, at length: 1,000 power cuts on each of two file systems, 1,000 kill -9, 1,000 Ctrl-C
