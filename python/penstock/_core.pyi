@@ -119,7 +119,7 @@ def read_header(
 ) -> tuple[int, int, bytes, dict[str, tuple[str, tuple[int, ...], int]]] | None: ...
 
 # Where one of the beginnings stands first; `end`: nowhere before it.
-def find_begin(descriptor: int, begins: Sequence[bytes], starts: Sequence[int], end: int) -> int: ...
+def find_begin(descriptor: int, begins: Sequence[bytes], starts: Sequence[int], end: int, known: bytes) -> int: ...
 
 # `told`: shape, bytes of an element, offset in the file, class and type of the Array; and a Watch. None: as of
 # SmallReader.
@@ -326,8 +326,9 @@ def array_interface(
     """What NumPy asks an array for; None: the CPU cannot address the memory. `element`: offset in the buffer, type,
     bytes."""
 
-def load_small(context: Context, name: str) -> Buffer | None:
-    """All bytes of a small file; None: a transfer has to read it, or to say why it cannot be read."""
+def load_small(context: Context, name: str, marks: Sequence[tuple[bytes, Sequence[int]]] = ()) -> Buffer | None:
+    """All bytes of a small file; None: a transfer has to read it, or to say why it cannot be read; or one of the marks,
+    (text, where it may stand), may be there."""
 
 def allocate(context: Context, bytes: int, kind: str, first_touch: str) -> Buffer: ...
 

@@ -324,9 +324,15 @@ def load(  # noqa: PLR0913 - one keyword a choice
     from penstock.formats import registry
 
     _need_device("load", name, device)
-    if format is None and dtype is None and _is_plain(_place(name, "open")):
-        _need_no_arrays(shape=shape, offset_bytes=offset_bytes or None, names=names, like=like)
-        return _api.load(context or shared_context(device), name, **options)
+    if format is None and dtype is None:
+        place, told = _place(name, "open"), (shape, offset_bytes or None, names, like)
+        if not options and all(one is None for one in told):
+            whole = registry.load_plain(context or shared_context(device), place)
+            if whole is not None:
+                return whole
+        if registry.is_plain(place):
+            _need_no_arrays(shape=shape, offset_bytes=offset_bytes or None, names=names, like=like)
+            return _api.load(context or shared_context(device), name, **options)
     with open(
         name, device=device, context=context, format=format, dtype=dtype, shape=shape, offset_bytes=offset_bytes
     ) as file:
@@ -342,17 +348,6 @@ def _need_no_arrays(**given: Any) -> None:
     name = next((name for name, value in given.items() if value is not None), None)
     if name is not None:
         raise TypeError(f"{name}= is for arrays, and the file is of no known format: give dtype= too, or format=")
-
-
-def _is_plain(name: str) -> bool:
-    """Neither its bytes nor its suffix are those of a known format."""
-    from penstock.formats import registry
-
-    if registry.by_suffix(name) is not None:
-        return False
-    if not os.path.isfile(name):  # noqa: PTH113 - raises nothing
-        return not os.path.isdir(name)  # noqa: PTH112 - raises nothing
-    return registry.is_plain(name)
 
 
 def save(  # noqa: PLR0913 - one keyword a choice

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from penstock import _core
+from penstock._api import Context
 from penstock._error import Error
 from penstock._extras import install
 from penstock._files.descriptor import read_at
@@ -237,8 +238,26 @@ def _by_bytes(name: str, descriptor: int, begin: bytes, file_bytes: int) -> Form
     return named if named in alike else next(iter(alike), None)
 
 
+# What a file may have that load_plain() leaves to others, as the core takes it.
+_MARKS = (
+    *((one, starts) for begins, starts, _ in _SIGNED for one in begins),
+    (b"{", (8,)),  # see _is_safetensors
+    *((begin[:16], (0,)) for begin, _ in _OTHERS.values()),
+)
+
+
+def load_plain(context: Context, name: str) -> _core.Buffer | None:
+    """All bytes of a file that is of no known format. None: it may be of one, or a transfer must be made."""
+    return None if by_suffix(name) is not None else _core.load_small(context._raw, name, _MARKS)
+
+
 def is_plain(name: str) -> bool:
-    """Whether a regular file is of no known format. Error for one of a format that open() does not read."""
+    """Neither its bytes nor its suffix are those of a known format. Error for one of a format that open() does not
+    read."""
+    if by_suffix(name) is not None:
+        return False
+    if not os.path.isfile(name):  # noqa: PTH113 - raises nothing
+        return not os.path.isdir(name)  # noqa: PTH112 - raises nothing
     with reading(name) as (descriptor, status):
         begin = read_at(descriptor, _FIRST_BYTES, 0)
         if _by_bytes(name, descriptor, begin, status.st_size) is not None:

@@ -16,6 +16,7 @@ import pytest
 
 import penstock as ps
 from penstock import _open, gpu, hmatrix
+from penstock._shared import shared_context
 from penstock.formats import registry
 
 VALUES = np.arange(32_000, dtype="<f4").reshape(1000, 32)
@@ -68,6 +69,11 @@ def test_hdf5_is_found_wherever_it_may_begin(start: int, tmp_path: Path) -> None
     assert registry.content_of(str(tmp_path / "beside")) is None
     (tmp_path / "cut").write_bytes(bytes(start) + _HDF5[:7])
     assert registry.content_of(str(tmp_path / "cut")) is None
+    assert registry.load_plain(shared_context("host"), str(tmp_path / "there")) is None
+    for name in ("beside", "cut"):
+        loaded = registry.load_plain(shared_context("host"), str(tmp_path / name))
+        assert loaded is not None, "in one call of the core"
+        assert bytes(memoryview(loaded)) == (tmp_path / name).read_bytes()
 
 
 @pytest.mark.parametrize(("begin", "format"), [(b"\x93NUMPY", "npy"), (b"CDF\x05", "netcdf3"), (b"CDF\x09", "hdf5")])
