@@ -215,8 +215,8 @@ def test_batches_of_pytorch_share_the_memory(opened: Any, monkeypatch: pytest.Mo
     monkeypatch.delitem(sys.modules, "penstock.torch", raising=False)
     monkeypatch.delitem(vars(penstock), "torch", raising=False)
     faces = importlib.import_module("penstock.torch")
-    monkeypatch.delitem(sys.modules, "penstock.torch")
-    del vars(penstock)["torch"]  # else the module of the fake would stay
+    del sys.modules["penstock.torch"]
+    del vars(penstock)["torch"]  # else the module of the fake would stay; monkeypatch would put it back
     dataset = faces.Dataset({"x": opened["a"], "y": opened["y"]})
     assert isinstance(dataset[3]["x"], np.ndarray)
     assert [int(one["y"]) for one in dataset.__getitems__([5, 2])] == [5, 2]
