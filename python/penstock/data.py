@@ -193,9 +193,9 @@ _DEFAULTS: BatchOptions = {
     "rank": 0,
     "world": 1,
     "drop_last": False,
-    "ahead": 4,
-    "threads": 2,
 }
+_CORES_OF_THREAD = 4  # a batch of compressed samples is decoded by all cores, others by the thread alone
+_FEWEST_THREADS, _MOST_THREADS = 2, 8
 
 
 class BatchLoader:
@@ -209,8 +209,8 @@ class BatchLoader:
         rank, world: this process, and how many share the samples of an epoch. Ranks get the same number of samples, or
             one more, of disjoint parts.
         drop_last: leave the last batch out when it has fewer samples; then all ranks get the same number of batches.
-        ahead: batches that are read before they are asked for: 4.
-        threads: that read them: 2.
+        ahead: batches that are read before they are asked for: twice as many as there are threads.
+        threads: that read them: one for each 4 cores of this process, from 2 to 8.
 
     `state_dict()` says where it is, after the batches that were handed out; `load_state_dict()` goes on there, in this
     or another process with the same samples. Raises ValueError of sizes that make no sense; what reading raises comes
@@ -222,8 +222,10 @@ class BatchLoader:
         batch_size: int,
         **options: Unpack[BatchOptions],
     ) -> None:
-        how = _DEFAULTS | options
-        need_known("a loader of batches", _DEFAULTS, options)
+        need_known("a loader of batches", BatchOptions.__annotations__, options)
+        threads = min(max(len(os.sched_getaffinity(0)) // _CORES_OF_THREAD, _FEWEST_THREADS), _MOST_THREADS)
+        how: BatchOptions = {**_DEFAULTS, "threads": threads, **options}
+        how.setdefault("ahead", max(1, 2 * how["threads"]))
         for name, value in (("batch_size", batch_size), ("ahead", how["ahead"]), ("threads", how["threads"])):
             if operator.index(value) < 1:
                 raise ValueError(f"{name} is {value}, it must be 1 or more")

@@ -53,6 +53,8 @@ class Engine {
     bool read_by_halves(std::span<std::byte> device_memory, const InlineLanes::ReadPart& read_part) {
         return lanes().read_by_halves(device_memory, read_part);
     }
+    // Registered memory for a caller who copies from it by himself, or none. It goes before the engine does.
+    EnginePool::LentStaging lend(std::uint64_t bytes) noexcept { return pool_.lend(bytes); }
     // Ends the transfer soon; at once when no worker serves it yet.
     void cancel(TransferState& transfer);
     // Fills all staging memory. False: at the deadline some of it was in use, and not all is filled.

@@ -186,7 +186,7 @@ class FileState:
     def small_reader(self, info: DatasetInfo, asked: tuple[bool, Any]) -> Found:
         """None where all reads are to be transfers. `asked`: whether it is the dataset's first, and the index of it."""
         with self._source.data() as source:
-            if self.writable or (info.filters and (self._decode == "gpu" or self._mover.decoder is not None)):
+            if self.writable or (info.filters and (self._decode == "gpu" or self._mover.is_given_decoder)):
                 return None, True
             return small.Readers(self.context._raw, self._tally, lambda: self._mover).reader_of(source, info, asked)
 

@@ -104,6 +104,22 @@ std::span<std::byte> EnginePool::more(std::uint64_t bytes) noexcept {
     }
 }
 
+EnginePool::LentStaging EnginePool::lend(std::uint64_t bytes) noexcept {
+    if (bytes == 0) return {*this, {}};
+    {
+        const std::lock_guard lock(mutex_);
+        ++leased_;
+    }
+    const std::span<std::byte> memory = more(align_up(bytes, kStagingStep));
+    if (memory.empty()) count_back();
+    return {*this, memory};
+}
+
+void EnginePool::take_back(std::span<std::byte> lent) noexcept {
+    staging_.give(lent);
+    count_back();
+}
+
 std::unique_ptr<WorkerPath> EnginePool::lease_path(const Shape& shape, std::uint32_t worker) {
     return counted([&] {
         {

@@ -23,6 +23,24 @@ namespace penstock::engine {
 
 class EnginePool {
   public:
+    // Staging memory that is no slot's, for a caller who fills it and copies from it by himself. It goes back when this
+    // goes. Requires: the pool lives.
+    class LentStaging {
+      public:
+        LentStaging(EnginePool& pool, std::span<std::byte> memory) noexcept : pool_(pool), memory_(memory) {}
+        ~LentStaging() {
+            if (!memory_.empty()) pool_.take_back(memory_);
+        }
+        LentStaging(const LentStaging&) = delete;
+        LentStaging& operator=(const LentStaging&) = delete;
+        // Empty: the budget has no room now, or the system gives none.
+        std::span<std::byte> memory() const noexcept { return memory_; }
+
+      private:
+        EnginePool& pool_;
+        std::span<std::byte> memory_;
+    };
+
     EnginePool(EngineOptions options, std::uint64_t budget_bytes)
         : options_(std::move(options)),
           budget_bytes_(budget_bytes),
@@ -37,6 +55,8 @@ class EnginePool {
     std::unique_ptr<StagingSlots> lease_slots(const Shape& shape, const std::function<bool()>& give_up);
     // Memory for more slots of a team, or none: the budget has no room now, or the system gives none. Does not wait.
     std::span<std::byte> more(std::uint64_t bytes) noexcept;
+    // At least so many bytes, or none, as of 0. Does not wait.
+    LentStaging lend(std::uint64_t bytes) noexcept;
 
     void give_back(std::unique_ptr<WorkerPath> path);
     void give_back(std::unique_ptr<StagingSlots> slots);
@@ -56,6 +76,7 @@ class EnginePool {
     template <typename Leased, typename Serves>
     static std::unique_ptr<Leased> take(Idle<Leased>& idle, const Serves& serves);  // Requires: mutex_
     void refuse_beyond_budget(std::uint64_t bytes) const;
+    void take_back(std::span<std::byte> lent) noexcept;
     template <typename Lease>
     auto counted(const Lease& lease) -> decltype(lease());
     // Memory for new slots. Nothing once `take_idle` has found some to use again, or `give_up` answers true; both are

@@ -301,5 +301,23 @@ TEST_F(Pool, more_slots_wait_for_no_room_and_their_blocks_go_back_when_others_ne
     EXPECT_EQ(pool.peak_bytes(), 24 * kMiB);
 }
 
+TEST_F(Pool, lent_memory_is_registered_counts_as_in_use_and_comes_back) {
+    EnginePool pool(options(), 8 * kMiB);
+    const Deadline now = Deadline::after(std::chrono::milliseconds(0));
+    const std::byte* first = nullptr;
+    {
+        const auto lent = pool.lend(3 * kMiB);
+        first = lent.memory().data();
+        EXPECT_EQ(lent.memory().size(), 4 * kMiB);
+        EXPECT_TRUE(device_->pointer_info(first).known);
+        EXPECT_TRUE(pool.lend(6 * kMiB).memory().empty());  // there is no room, and it does not wait
+        EXPECT_FALSE(pool.fill(1, now));
+    }
+    EXPECT_TRUE(pool.fill(1, now));
+    EXPECT_EQ(pool.lend(1).memory().data(), first);
+    EXPECT_TRUE(pool.lend(0).memory().empty());
+    EXPECT_EQ(pool.held_bytes(), 4 * kMiB);
+}
+
 }  // namespace
 }  // namespace penstock::engine

@@ -58,6 +58,16 @@ ChunkReads::Found ChunkReads::prepare(std::span<const data::FileRun> runs, std::
     return Found::here;
 }
 
+ChunkReads::Found ChunkReads::take(const ChunkPieces& pieces, std::byte* to) {
+    if (const Found ready = prepare(pieces.runs, to); ready != Found::here) return ready;
+    for (const data::FileRun& run : pieces.runs) {
+        const Found found = copy(run.file_offset, run.bytes, to + run.memory_offset);
+        if (found != Found::here) return found;
+    }
+    for (const data::RowCopy& one : pieces.copies) std::memcpy(to + one.to, to + one.from, one.bytes);
+    return Found::here;
+}
+
 // Memory for a chunk of which a part is wanted.
 std::byte* ChunkReads::new_chunk(std::uint64_t number) {
     PyObject* const chunk = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(source_.chunk_bytes));

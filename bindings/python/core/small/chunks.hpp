@@ -28,6 +28,13 @@ struct ChunkSource {
     nb::object pipeline{};
     std::string decoder{};  // as evidence says it
     std::uint64_t chunk_bytes = 0;  // 0: chunks are stored as they are read
+    bool is_staged = false;         // the host does not reach the memory that is read to
+};
+
+// What a read of decoded chunks consists of.
+struct ChunkPieces {
+    std::span<const data::FileRun> runs;
+    std::span<const data::RowCopy> copies{};  // after the runs
 };
 
 // Requires: the GIL, for all of it. It is let go of while bytes are read and decoded.
@@ -42,13 +49,9 @@ class ChunkReads {
     ChunkReads(const ChunkReads&) = delete;
     ChunkReads& operator=(const ChunkReads&) = delete;
 
-    // Before copy() of these runs: finds the chunks that they need, and decodes those that no read has left, if those
-    // are many.
-    // `to`: where copy() puts the first byte of memory offset 0.
-    Found prepare(std::span<const data::FileRun> runs, std::byte* to);
-    // Bytes of the dataset, whose chunks count as if they lay side by side. not_open: a chunk must be decoded, and
-    // there is no file.
-    Found copy(std::uint64_t from, std::uint64_t bytes, std::byte* to);
+    // Bytes of the dataset, whose chunks count as if they lay side by side. `to`: memory of the host, where memory
+    // offset 0 is. not_open: a chunk must be decoded, and there is no file.
+    Found take(const ChunkPieces& pieces, std::byte* to);
     bool decoded_any() const noexcept { return !streams_.empty() || decoded_ahead_; }
     void keep() const;  // chunks of which a part was taken
     void count(SmallTally& tally) const;
@@ -69,6 +72,10 @@ class ChunkReads {
         std::uint64_t met_bytes = 0;                     // of all chunks that are needed, decoded
         std::map<std::uint64_t, std::uint64_t> wholes{};  // chunks that are wanted whole, and where in memory
     };
+    // Before copy() of these runs: finds the chunks that they need, and decodes those that no read has left, if those
+    // are many.
+    Found prepare(std::span<const data::FileRun> runs, std::byte* to);
+    Found copy(std::uint64_t from, std::uint64_t bytes, std::byte* to);
     Found look_for(std::span<const data::FileRun> runs, Wanted& wanted);
     bool decode_ahead(const Wanted& wanted, std::byte* to);
     std::byte* new_chunk(std::uint64_t number);

@@ -2,8 +2,10 @@
 //
 // 1. A box of at most 64 KiB, out of a few ranges of the file or out of decoded chunks: find(), take().
 // 2. A larger box, or one in many parts, where the host reaches the memory: up to 4 MiB, or 1 GiB that the page cache
-//    has, or out of chunks that decode to 16 MiB: find_box().
+//    has; and for any device out of chunks that decode to 16 MiB: find_box().
 // 3. Rows that the index lists: read_more().
+//
+// The host decodes chunks for a GPU to staging memory, from which the device copies them: take_chunks().
 //
 // Writes are a box in a few ranges of the file, or rows that the index lists: write_from().
 //
@@ -119,15 +121,11 @@ class SmallReader {
         try {
             const bool is_small = find(index, asked, runs);
             data::RunList many;
-            if (!is_small && (!emulated_ || !find_box(index, asked, many))) return read_rows_into(index, out);
+            if (!is_small && !(takes_boxes() && find_box(index, asked, many))) return read_rows_into(index, out);
             need_own_process(context_);
-            if (emulated_ && !is_small && source_.chunks.chunk_bytes == 0) return read_box_into(asked, many, out);
-            if (emulated_) return read_into_host(asked, is_small ? runs.all() : many.all(), out);
-            const nb::object description = nb::getattr(out, "__cuda_array_interface__", nb::none());
-            if (!has_device_shape(description, layout_, asked)) return nb::none();
-            const BorrowedMemory borrowed(context_, out, {BorrowedMemory::Use::write_into, false, description});
-            if (borrowed.view().bytes != bytes_of(asked)) return nb::none();
-            return told(take(asked, {runs.all()}, [&] { return ReadPlace{borrowed.view(), borrowed.after()}; }));
+            if (emulated_ && !is_small && !coded()) return read_box_into(asked, many, out);
+            const ChunkPieces pieces{is_small ? runs.all() : many.all()};
+            return into_given(asked, out, [&](const auto& place) { return take(asked, pieces, place); });
         } catch (const Error&) {
             return nb::none();
         }
@@ -154,7 +152,7 @@ class SmallReader {
     nb::object read_named(nb::handle index) {
         Asked asked;
         data::Runs runs;
-        if (source_.chunks.chunk_bytes != 0 || !find(index, asked, runs)) return nb::none();
+        if (coded() || !find(index, asked, runs)) return nb::none();
         PythonBuffer buffer;
         std::array<SmallRead, kMostReads> reads;
         if (!take_named(asked, runs.all(), buffer, reads)) return nb::none();
@@ -164,12 +162,6 @@ class SmallReader {
 
   private:
     enum class Took { nothing, not_open, all };
-
-    // What a read of decoded chunks consists of.
-    struct Pieces {
-        std::span<const FileRun> runs;
-        std::span<const data::RowCopy> copies{};  // after the runs
-    };
 
     // Where the elements go, and the stream with work on that memory, if there is one.
     struct ReadPlace {
@@ -190,10 +182,19 @@ class SmallReader {
         return took == Took::all ? answer(std::move(buffer), asked) : told(took);
     }
 
-    nb::object read_into_host(const Asked& asked, std::span<const FileRun> runs, nb::handle out) {
-        const HostOut host(out);
-        if (!host.fits(layout_, asked)) return nb::none();
-        return told(take(asked, {runs}, [&] { return ReadPlace{host.view()}; }));
+    // As into_new(), to memory of NumPy, or of a GPU.
+    template <typename Take>
+    nb::object into_given(const Asked& asked, nb::handle out, const Take& take_to) {
+        if (emulated_) {
+            const HostOut host(out);
+            if (!host.fits(layout_, asked)) return nb::none();
+            return told(take_to([&] { return ReadPlace{host.view()}; }));
+        }
+        const nb::object description = nb::getattr(out, "__cuda_array_interface__", nb::none());
+        if (!has_device_shape(description, layout_, asked)) return nb::none();
+        const BorrowedMemory borrowed(context_, out, {BorrowedMemory::Use::write_into, false, description});
+        if (borrowed.view().bytes != shaped_bytes(asked)) return nb::none();
+        return told(take_to([&] { return ReadPlace{borrowed.view(), borrowed.after()}; }));
     }
 
     nb::object read_box_into(const Asked& asked, const data::RunList& runs, nb::handle out) {
@@ -215,7 +216,7 @@ class SmallReader {
     nb::object write_rows_from(nb::handle index, nb::handle value) {
         Asked asked;
         std::vector<std::int64_t> numbers;
-        if (source_.chunks.chunk_bytes != 0) return nb::none();
+        if (coded()) return nb::none();
         const std::optional<data::WantedRows> wanted = find_rows(index, asked, numbers);
         if (!wanted) return nb::none();
         const HostOut host(value, PyBUF_CONTIG_RO);
@@ -305,8 +306,8 @@ class SmallReader {
     nb::object read_more(nb::handle index) {
         Asked box;
         data::RunList runs;
-        const bool is_box = emulated_ && find_box(index, box, runs);
-        if (is_box && source_.chunks.chunk_bytes != 0) {
+        const bool is_box = takes_boxes() && find_box(index, box, runs);
+        if (is_box && coded()) {
             return into_new(box, [&](const auto& place) { return take(box, {runs.all()}, place); });
         }
         if (is_box) {
@@ -318,9 +319,7 @@ class SmallReader {
         std::vector<std::int64_t> numbers;
         const std::optional<data::WantedRows> wanted = find_rows(index, rows, numbers);
         if (!wanted) return nb::none();
-        if (source_.chunks.chunk_bytes != 0) {
-            return into_new(rows, [&](const auto& place) { return take_rows(*wanted, rows, place); });
-        }
+        if (coded()) return into_new(rows, [&](const auto& place) { return take_rows(*wanted, rows, place); });
         const std::uint64_t bytes = bytes_of_rows(layout_, *wanted).value_or(UINT64_MAX);
         if (bytes > kMostListed) return nb::none();
         return take_many(rows, bytes, [&](const File& file, const data::RunsInto& into) {
@@ -332,13 +331,11 @@ class SmallReader {
     nb::object read_rows_into(nb::handle index, nb::handle out) {
         Asked asked;
         std::vector<std::int64_t> numbers;
-        if (!emulated_ || source_.chunks.chunk_bytes == 0) return nb::none();
+        if (!coded()) return nb::none();
         const std::optional<data::WantedRows> wanted = find_rows(index, asked, numbers);
         if (!wanted) return nb::none();
         need_own_process(context_);
-        const HostOut host(out);
-        if (!host.fits(layout_, asked)) return nb::none();
-        return told(take_rows(*wanted, asked, [&] { return ReadPlace{host.view()}; }));
+        return into_given(asked, out, [&](const auto& place) { return take_rows(*wanted, asked, place); });
     }
 
     // Rows out of decoded chunks.
@@ -346,9 +343,7 @@ class SmallReader {
     Took take_rows(const data::WantedRows& wanted, Asked& asked, const FindPlace& find_place) {
         constexpr std::size_t kRunsOfCodedRow = 64;
         const std::uint64_t bytes = bytes_of_rows(layout_, wanted).value_or(UINT64_MAX);
-        if (!emulated_ || bytes > ChunkReads::kMostAhead || wanted.numbers.size() > data::kMostRowsHere) {
-            return Took::nothing;
-        }
+        if (bytes > ChunkReads::kMostAhead || wanted.numbers.size() > data::kMostRowsHere) return Took::nothing;
         asked.elements = bytes / layout_.item_bytes();
         data::RowRuns found;
         const data::RowLimits limits{ChunkReads::kMostAhead, kRunsOfCodedRow, false};
@@ -403,19 +398,26 @@ class SmallReader {
         return file_.is_valid() ? nb::object(file_()) : nb::none();
     }
 
+    bool coded() const noexcept { return source_.chunks.chunk_bytes != 0; }
+    bool takes_boxes() const noexcept { return emulated_ || coded(); }  // larger than small ones
     std::uint64_t bytes_of(const Asked& asked) const noexcept { return asked.elements * layout_.item_bytes(); }
+    std::uint64_t shaped_bytes(const Asked& asked) const noexcept {
+        std::uint64_t bytes = layout_.item_bytes();
+        for (std::size_t i = 0; i < layout_.dimensions(); ++i) bytes *= static_cast<std::uint64_t>(asked.box.count[i]);
+        return bytes;
+    }
 
     // Where the bytes are. False: the box is not a small one, or not simply there.
     bool find(nb::handle index, Asked& asked, data::Runs& runs) const {
         if (!tally_->open || !ask(index, layout_, source_.backwards, asked)) return false;
         if (asked.elements > kSmallReadBytes / layout_.item_bytes()) return false;
         if (!layout_.runs(asked.box, runs)) return false;
-        return source_.chunks.chunk_bytes != 0 || runs.all().size() <= kMostReads;
+        return coded() || runs.all().size() <= kMostReads;
     }
 
     // Where the bytes of a box go. False: it is a large one, or in many parts.
     bool find_to_write(nb::handle index, Asked& asked, data::Runs& runs) const {
-        if (!tally_->open || source_.chunks.chunk_bytes != 0 || !ask(index, layout_, false, asked)) return false;
+        if (!tally_->open || coded() || !ask(index, layout_, false, asked)) return false;
         if (asked.elements > policy::kCachedWriteMax / layout_.item_bytes()) return false;
         return layout_.runs(asked.box, runs) && runs.all().size() <= kMostWrites;
     }
@@ -424,7 +426,7 @@ class SmallReader {
     bool find_box(nb::handle index, Asked& asked, data::RunList& runs) const {
         asked = {};
         if (!tally_->open || !ask(index, layout_, source_.backwards, asked)) return false;
-        const std::uint64_t most = source_.chunks.chunk_bytes != 0 ? ChunkReads::kMostAhead : data::kMostCached;
+        const std::uint64_t most = coded() ? ChunkReads::kMostAhead : data::kMostCached;
         if (asked.elements > most / layout_.item_bytes()) return false;
         try {
             return layout_.runs(asked.box, runs);
@@ -435,12 +437,11 @@ class SmallReader {
 
     // `find_place` is called without the GIL.
     template <typename FindPlace>
-    Took take(const Asked& asked, const Pieces& pieces, const FindPlace& find_place) {
+    Took take(const Asked& asked, const ChunkPieces& pieces, const FindPlace& find_place) {
         const std::span<const FileRun> runs = pieces.runs;
         const nb::object held = held_file();
         const File* const file = held.is_none() ? nullptr : &nb::cast<const PythonFile&>(held).file;
-        const bool coded = source_.chunks.chunk_bytes != 0;
-        if (!coded && file == nullptr) return Took::not_open;
+        if (!coded() && file == nullptr) return Took::not_open;
         ReadPlace place;
         std::array<SmallRead, kMostReads> reads;
         try {
@@ -448,10 +449,10 @@ class SmallReader {
                 const GilReleased release;
                 if (!watched_.holds()) return Took::nothing;
                 place = find_place();
-                if (coded && place.after) context_.synchronize_stream(*place.after);
-                if (!coded && !move(*file, runs, place, reads)) return Took::nothing;
+                if (coded() && place.after) context_.synchronize_stream(*place.after);
+                if (!coded() && !move(*file, runs, place, reads)) return Took::nothing;
             }
-            if (coded) return take_chunks(asked, pieces, {file, place.memory});
+            if (coded()) return take_chunks(asked, pieces, {file, place.memory});
         } catch (const Error&) {
             return Took::nothing;
         } catch (const std::bad_alloc&) {
@@ -484,24 +485,23 @@ class SmallReader {
         return true;
     }
 
-    // Out of decoded chunks.
-    Took take_chunks(const Asked& asked, const Pieces& pieces, std::pair<const File*, MemoryView> place) {
+    // Out of decoded chunks, to the place itself or to staging memory in front of it.
+    Took take_chunks(const Asked& asked, const ChunkPieces& pieces, std::pair<const File*, MemoryView> place) {
+        const bool is_staged = source_.chunks.is_staged;
+        const auto lent = context::ContextState::of(context_).engine.lend(is_staged ? place.second.bytes : 0);
+        if (is_staged && lent.memory().empty()) return Took::nothing;
+        auto* const data = is_staged ? lent.memory().data() : static_cast<std::byte*>(place.second.data);
         ChunkReads chunks(source_.chunks, place.first);
-        auto* const data = static_cast<std::byte*>(place.second.data);
-        if (const auto ready = chunks.prepare(pieces.runs, data); ready != ChunkReads::Found::here) {
+        if (const auto ready = chunks.take(pieces, data); ready != ChunkReads::Found::here) {
             return ready == ChunkReads::Found::not_open ? Took::not_open : Took::nothing;
         }
-        for (const FileRun& run : pieces.runs) {
-            const auto found = chunks.copy(run.file_offset, run.bytes, data + run.memory_offset);
-            if (found != ChunkReads::Found::here) {
-                return found == ChunkReads::Found::not_open ? Took::not_open : Took::nothing;
-            }
+        if (chunks.decoded_any() && !watched_.holds()) return Took::nothing;
+        if (is_staged) {
+            const GilReleased release;
+            context_.copy_to_device(place.second.data, data, place.second.bytes);
         }
-        for (const data::RowCopy& copy : pieces.copies) std::memcpy(data + copy.to, data + copy.from, copy.bytes);
-        if (chunks.decoded_any()) {
-            if (!watched_.holds()) return Took::nothing;
-            chunks.keep();
-        }
+        if (chunks.decoded_any()) chunks.keep();
+        if (is_staged) tally_->add_staged(place.second.bytes);
         if (source_.swap_bytes != 0) swap(place.second);
         ++(chunks.decoded_any() ? tally_->reads : tally_->kept_reads);
         tally_->requested_bytes += bytes_of(asked);
@@ -558,7 +558,7 @@ std::unique_ptr<SmallReader> reader_of(const Context& context, std::shared_ptr<S
                                watched_of(watched),       stored["array_class"], stored["dtype"]};
     if (const nb::object coded = stored["coded"]; !coded.is_none()) {
         source.chunks = {coded[0], coded[1], coded[2], nb::cast<std::string>(coded[3]),
-                         nb::cast<std::uint64_t>(coded[4])};
+                         nb::cast<std::uint64_t>(coded[4]), nb::cast<bool>(coded[5])};
     }
     return std::make_unique<SmallReader>(context, std::move(tally), std::move(source));
 }

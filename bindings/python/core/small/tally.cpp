@@ -39,6 +39,12 @@ void SmallTally::add_stream(std::uint64_t stream_bytes) {
     scratch_peak_bytes = std::max(scratch_peak_bytes, stream_bytes);
 }
 
+void SmallTally::add_staged(std::uint64_t staged) {
+    host_copies_bytes += staged;
+    staged_bytes += staged;
+    scratch_peak_bytes = std::max(scratch_peak_bytes, staged);
+}
+
 void bind_tally(nb::module_& module) {
     nb::class_<SmallRead>(module, "SmallRead")
         .def_prop_ro("bytes", [](const SmallRead& self) { return self.memory.bytes; })

@@ -28,6 +28,7 @@ struct SmallTally {
     void add(const data::RunsMoved& done);        // a read, or a write
     void add_moved(const data::RunsMoved& done);  // a part of one
     void add_stream(std::uint64_t bytes);
+    void add_staged(std::uint64_t bytes);  // decoded to memory of the host, and copied to the device
 };
 
 void bind_tally(nb::module_& module);

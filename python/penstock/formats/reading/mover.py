@@ -48,6 +48,7 @@ class Mover:
     _scratch: list[_core.Buffer] = field(default_factory=list)
     _pipelines: OrderedDict[Any, _core.Pipeline | str] = field(default_factory=OrderedDict)
     _encoders: OrderedDict[Any, _core.Encoder] = field(default_factory=OrderedDict)
+    _is_opened: bool = False  # the decoder: by device_decoder()
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -64,10 +65,15 @@ class Mover:
     def raw(self) -> _core.Context:
         return self.context._raw
 
+    @property
+    def is_given_decoder(self) -> bool:
+        return self.decoder is not None and not self._is_opened
+
     def device_decoder(self) -> DeviceDecoder | str:
         """Opened when it is first asked for; or why there is none."""
         with self._lock:
             if self.decoder is None:
+                self._is_opened = True
                 self.decoder = "the device is emulated on the host" if self.emulated else nvcomp.opened(self.raw)
             return self.decoder
 

@@ -66,7 +66,7 @@ class Readers(NamedTuple):
         chunks, how = found
         stored = described(info, chunks)
         stored["array_class"], stored["dtype"], stored["backwards"] = Array, info.dtype.native, info.order != "C"
-        stored["coded"] = None if how is None else (*how.calls, how.pipeline, how.decoder, info.chunk_bytes)
+        stored["coded"] = None if how is None else (*how.calls, *how[1:3], info.chunk_bytes, how.is_staged)
         return _core.SmallReader(self.raw, self.tally, stored, (*watch, None if how is None else how.changed_ns))
 
 
@@ -98,6 +98,7 @@ class _How(NamedTuple):
     pipeline: _core.Pipeline
     decoder: str
     changed_ns: int  # of the file, which must stay
+    is_staged: bool  # to memory of the host, from which the device copies
 
 
 _Found = tuple[np.ndarray | int, _How | None] | None  # without how: chunks are stored as they are read
@@ -223,7 +224,7 @@ def _decoding(
 ) -> _How | None:
     """`where(number)`: offset, bytes and mask of a chunk."""
     filters, pipeline, stamp = info.pipeline, mover.pipeline(info), file_stamp(watch.file)
-    if isinstance(filters, str) or isinstance(pipeline, str) or info.edge_cut or not mover.emulated:
+    if isinstance(filters, str) or isinstance(pipeline, str) or info.edge_cut:
         return None
     if stamp is None or stamp[:4] != watch[1:]:
         return None
@@ -241,7 +242,7 @@ def _decoding(
         if place is not None and may_keep(stamp, info.chunk_bytes):
             kept.keep(key_of(file, kind, place), np.frombuffer(chunk, np.uint8))
 
-    return _How((find, keep), pipeline, decoder_name(filters), stamp[4])
+    return _How((find, keep), pipeline, decoder_name(filters), stamp[4], not mover.emulated)
 
 
 def _cells(info: DatasetInfo, table: ChunkTable) -> np.ndarray | None:
