@@ -1,5 +1,5 @@
 """Boxes and rows of compressed chunks for memory that the host does not reach: decoded to staging memory, from which
-the device copies them, without a plan and a transfer. The emulated device is told to be such one; tests/gpu has a GPU."""
+the device copies them, without a plan and a transfer. The emulated device stands for it; tests/gpu has a GPU."""
 
 from __future__ import annotations
 
