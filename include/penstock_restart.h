@@ -59,9 +59,11 @@ typedef struct penstock_restart_facts {
     double seconds;
     penstock_text* passed_over; /* in; null, or where it is told why a file was not taken; empty: both are whole */
     penstock_text* evidence;    /* in; null, or where the evidence of the transfer goes as JSON */
+    int32_t is_locked;          /* of a write: other writers of the name are refused; 0: there are no locks there */
+    int32_t reserved;
 } penstock_restart_facts;
 #define PENSTOCK_RESTART_FACTS_INIT \
-    { sizeof(penstock_restart_facts), 0, 0, 0, 0, 0 }
+    { sizeof(penstock_restart_facts), 0, 0, 0, 0, 0, 0, 0 }
 
 /* Looks at no file. options may be null. Give back with penstock_restart_free. */
 int penstock_restart_open(const penstock_context* context, const char* name, const penstock_restart_options* options,
@@ -75,7 +77,9 @@ int penstock_restart_set_attribute(penstock_restart* restart, const penstock_sna
 int penstock_restart_clear(penstock_restart* restart, penstock_error* error);
 /* Fields are made, and used after a read, on this stream, a cudaStream_t. Null, as at first: the default one. */
 int penstock_restart_use_stream(penstock_restart* restart, void* stream, penstock_error* error);
-/* For one process. facts may be null. After an error both generations are as they were. */
+/* For one process. facts may be null. After an error both generations are as they were. From the first generation on
+ * the name is that of this restart, until it is freed or its process ends: other writers, of this process too, are
+ * refused. Of several processes the first one has it. */
 int penstock_restart_write(penstock_restart* restart, penstock_restart_facts* facts, penstock_error* error);
 
 /* Looks for the newest generation: found is 0 where there is none. An error where files are there and none is whole. */

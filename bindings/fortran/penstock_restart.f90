@@ -22,10 +22,11 @@ module penstock_restart
   end type
 
   type, bind(c) :: penstock_restart_facts
-    integer(c_int64_t) :: struct_size = 48
+    integer(c_int64_t) :: struct_size = 56
     integer(c_int64_t) :: generation = 0, data_bytes = 0
     real(c_double) :: seconds = 0
     type(c_ptr) :: passed_over = c_null_ptr, evidence = c_null_ptr
+    integer(c_int32_t) :: is_locked = 0, reserved = 0
   end type
 
   interface

@@ -66,6 +66,7 @@ struct RestartFacts {
     double seconds = 0;            // of the call; of a write in parts, from begin() to the end of commit()
     std::string passed_over{};     // why a newer generation, or the other one, was not taken; empty: both are whole
     Evidence evidence;             // of the transfer of the data
+    bool is_locked = false;        // of a write: other writers of the name are refused; false: there are no locks there
 };
 
 class Restart {
@@ -84,8 +85,10 @@ class Restart {
     // Fields are made, and used after a read, on this stream, a cudaStream_t as a number. 0, as at first: the default.
     void use_stream(std::uintptr_t stream);
 
-    // For one process. Throws Error with the name of the field; then both generations are as they were.
+    // For one process. Throws Error with the name of the field; then both generations are as they were. From the first
+    // generation on the name is that of this Restart, as long as it and its process live: other writers are refused.
     RestartFacts write();
+    void release() noexcept;  // lets others write the name; the next write takes it again
 
     // Looks for the newest generation. False: there is none. Throws Error where files are there and none is whole.
     bool find();

@@ -66,6 +66,8 @@ int System::link_fd(int fd, int folder, const char* name) {
 
 int System::unlink(int folder, const char* name) { return ::unlinkat(folder, name, 0); }
 
+int System::lock(int fd, int command, struct flock* range) { return ::fcntl(fd, command, range); }
+
 int System::io_uring_register(int ring_fd, unsigned opcode, const void* argument, unsigned count) {
     return static_cast<int>(::syscall(kIoUringRegister, ring_fd, opcode, argument, count));
 }

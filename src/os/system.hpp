@@ -6,6 +6,7 @@
 // in errno.
 #pragma once
 
+#include <fcntl.h>
 #include <sys/types.h>
 
 #include <cstddef>
@@ -33,6 +34,8 @@ class System {
     virtual int rename(int folder, const char* from, const char* to, unsigned flags);
     virtual int link_fd(int fd, int folder, const char* name);  // gives an O_TMPFILE file a name
     virtual int unlink(int folder, const char* name);
+    // fcntl(2) with F_OFD_SETLK or F_OFD_GETLK.
+    virtual int lock(int fd, int command, struct flock* range);
     virtual int io_uring_register(int ring_fd, unsigned opcode, const void* argument, unsigned count);
     // How often the calling thread has given its core up to wait for something, since it began.
     virtual long waits_of_thread() noexcept;

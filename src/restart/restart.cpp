@@ -60,6 +60,7 @@ std::string Restart::begin(const std::string& part) { return state_->begin(part)
 RestartPart Restart::move() { return state_->move(); }
 RestartFacts Restart::commit(const RestartPart& whole) { return state_->commit(whole); }
 void Restart::abandon() noexcept { state_->abandon(); }
+void Restart::release() noexcept { state_->release(); }
 std::string Restart::read_found(RestartFacts& facts) { return state_->read_found(facts); }
 bool Restart::pass_over(const std::string& cause) { return state_->pass_over(cause); }
 

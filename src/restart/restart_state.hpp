@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "context/files/process_mark.hpp"
+#include "os/new_file/name_lock.hpp"
 #include "os/new_file/new_file.hpp"
 #include "penstock/restart.hpp"
 #include "restart/layout.hpp"
@@ -34,6 +35,7 @@ class RestartState {
     RestartPart move();
     RestartFacts commit(const RestartPart& whole);
     void abandon() noexcept;
+    void release() noexcept;
 
     bool find();
     const StoredGeneration& found(const char* operation) const;
@@ -47,6 +49,7 @@ class RestartState {
     struct Writing {
         RestartLayout layout{};
         std::uint64_t generation = 0;       // of process 0
+        os::NameLock lock{};                // of process 0, where no write before has left it
         std::optional<os::NewFile> made{};  // of process 0
         std::optional<File> file{};
         RestartFacts facts{};
@@ -59,6 +62,7 @@ class RestartState {
     void check_memory(const RestartField& field, std::uint64_t bytes) const;
     std::vector<WantedBox> boxes_to_write(const RestartLayout& layout) const;
     std::vector<WantedBox> boxes_to_read() const;
+    void take_name(Writing& to) const;
     void make_file(Writing& to);
     [[noreturn]] void fail(const Writing& to, const Error& error) const;
     static void reserve(const os::NewFile& made, std::uint64_t bytes);
@@ -74,6 +78,7 @@ class RestartState {
     std::uintptr_t stream_ = 0;
     Generations generations_;
     std::optional<StoredGeneration> found_;
+    os::NameLock lock_;  // from the first generation that was written on: of process 0
     std::unique_ptr<Writing> writing_;
     context::ProcessMark process_;
 };

@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
+#include "os/new_file/name_lock.hpp"
 #include "penstock/checksum.hpp"
 #include "restart/restart_rig.hpp"
 
@@ -27,7 +30,8 @@ TEST_P(RestartTest, what_was_written_is_read) {
     const RestartFacts facts = restart.write();
     EXPECT_EQ(facts.generation, 1U);
     EXPECT_EQ(facts.data_bytes, (3 * kRows + 1) * 8);
-    EXPECT_EQ(folder_.entries(), 1U);
+    EXPECT_TRUE(facts.is_locked);
+    EXPECT_EQ(folder_.entries(), 2U) << "the generation and the lock of the name";
 
     Restart next = open();
     ASSERT_TRUE(next.find());
@@ -72,12 +76,58 @@ TEST_P(RestartTest, generations_take_turns_and_the_newest_is_read) {
         Restart other = open();  // also where each write is of another program
         other.set_field({"x", "float64", {1}, values.data()});
         EXPECT_EQ((generation % 2 == 0 ? restart : other).write().generation, static_cast<unsigned>(generation));
+        restart.release();
         *static_cast<double*>(values.data()) = 0;
         ASSERT_TRUE(restart.find());
         EXPECT_EQ(restart.read().generation, static_cast<unsigned>(generation));
         EXPECT_EQ(*static_cast<double*>(values.data()), generation);
     }
     EXPECT_EQ(folder_.entries(), 2U);
+}
+
+TEST_P(RestartTest, a_second_writer_of_a_name_is_refused_and_readers_are_not) {
+    Buffer values = counting(1, 1), others = counting(1, 5);
+    Restart restart = open(), second = open();
+    restart.set_field({"x", "float64", {1}, values.data()});
+    second.set_field({"x", "float64", {1}, others.data()});
+    restart.write();
+    const std::vector<std::string> words{"write restart", "another writer", "end that one, or give another name"};
+    for (int time = 0; time < 2; ++time) {
+        expect_error(words, [&] { second.write(); }, ErrorCode::io_error);
+        EXPECT_EQ(folder_.entries(), 2U);
+        EXPECT_EQ(second.read().generation, 1U);
+        EXPECT_TRUE(counts_from(others, 1, 1));
+    }
+    EXPECT_EQ(restart.write().generation, 2U) << "the first one goes on";
+    restart.release();
+    EXPECT_EQ(second.write().generation, 3U);
+    expect_error(words, [&] { restart.write(); }, ErrorCode::io_error);
+}
+
+TEST_P(RestartTest, two_that_begin_at_once_do_not_write_one_generation) {
+    Buffer values = counting(1, 1);
+    Restart restart = open(0, 2), second = open(0, 2);
+    for (Restart* one : {&restart, &second}) one->set_field({"x", "float64", {1}, values.data()});
+    restart.begin();
+    expect_error({"another writer"}, [&] { second.begin(); }, ErrorCode::io_error);
+    restart.abandon();
+    EXPECT_EQ(folder_.entries(), 0U) << "a write that ended without a generation holds nothing";
+    second.begin();
+    EXPECT_EQ(second.commit(second.move()).generation, 1U);
+    EXPECT_TRUE(std::filesystem::exists(slot(0)));
+}
+
+TEST_P(RestartTest, a_lock_that_was_removed_is_taken_again) {
+    Buffer values = counting(1, 1);
+    Restart restart = open(), second = open();
+    for (Restart* one : {&restart, &second}) one->set_field({"x", "float64", {1}, values.data()});
+    restart.write();
+    std::filesystem::remove(os::lock_file_of(slot(0)));
+    EXPECT_TRUE(restart.write().is_locked);
+    expect_error({"another writer"}, [&] { second.write(); }, ErrorCode::io_error);
+    std::filesystem::remove(os::lock_file_of(slot(0)));
+    EXPECT_EQ(second.write().generation, 3U);
+    expect_error({"another writer"}, [&] { restart.write(); }, ErrorCode::io_error);
 }
 
 TEST_P(RestartTest, fields_and_attributes_are_replaced_by_those_of_their_name) {

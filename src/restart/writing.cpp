@@ -72,6 +72,16 @@ void RestartState::reserve(const os::NewFile& made, std::uint64_t bytes) {
     if (system.ftruncate(made.fd(), bytes) != 0) os::refuse("set the size of", made.path(), errno);
 }
 
+// The lock is of both files. Before a look at them: the next generation follows what the last writer left.
+void RestartState::take_name(Writing& to) const {
+    if (lock_.is_held()) return;
+    try {
+        to.lock = os::NameLock(os::real_system(), name_ + ".0", kWrite);
+    } catch (const Error& error) {
+        fail(to, error);
+    }
+}
+
 void RestartState::make_file(Writing& to) {
     const NextGeneration next = generations_.next();
     to.generation = next.number;
@@ -103,7 +113,10 @@ std::string RestartState::begin(const std::string& part) {
     auto to = std::make_unique<Writing>();
     to->layout = lay_out(name_, fields_, attributes_);
     static_cast<void>(boxes_to_write(to->layout));  // throws of wrong memory before there is a file
-    if (options_.process == 0) make_file(*to);
+    if (options_.process == 0) {
+        take_name(*to);
+        make_file(*to);
+    }
     const std::string name = options_.process == 0 ? to->made->temporary() : part;
     if (name.empty()) throw refused(kWrite, "the name of the part is empty", "give what begin of process 0 returned");
     to->file = context_.open(name, {.mode = OpenMode::read_write});
@@ -213,11 +226,17 @@ RestartFacts RestartState::commit(const RestartPart& whole) {
     facts.generation = to.generation;
     facts.passed_over = generations_.passed_over();
     facts.seconds = std::chrono::duration<double>(Clock::now() - to.began).count();
+    if (!lock_.is_held()) lock_ = std::move(to.lock);
+    facts.is_locked = lock_.is_held();
     writing_.reset();
     return facts;
 }
 
 void RestartState::abandon() noexcept { writing_.reset(); }
+
+void RestartState::release() noexcept {
+    if (process_.here()) lock_.release();
+}
 
 RestartFacts RestartState::write() {
     check_process(kWrite);

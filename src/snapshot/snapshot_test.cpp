@@ -14,6 +14,7 @@
 #include "context/test_files.hpp"
 #include "penstock/checksum.hpp"
 #include "penstock/context.hpp"
+#include "penstock/history.hpp"
 #include "snapshot/chunk_sums.hpp"
 
 namespace penstock {
@@ -217,6 +218,53 @@ TEST_P(SnapshotTest, rows_of_processes_lie_one_behind_the_other_in_a_file_that_t
     std::string both(static_cast<const char*>(first.data()), first.bytes());
     both.append(static_cast<const char*>(second.data()), second.bytes());
     EXPECT_NE(std::string_view(reinterpret_cast<const char*>(file.data()), file.size()).find(both), std::string::npos);
+}
+
+TEST_P(SnapshotTest, a_second_writer_of_the_name_is_refused_while_the_first_writes) {
+    const Buffer values = numbers(3);
+    const std::vector<std::uint64_t> rows{3, 0};
+    Snapshot first = made({.process = 0, .processes = 2}), shared = made({.process = 0, .processes = 2}), one = made();
+    for (Snapshot* each : {&first, &shared}) each->add_dataset({"x", "float32", {3}, rows});
+    one.add_dataset({"x", "float32", {3}});
+    first.begin();
+    const std::vector<std::string> words{"write snapshot", "another writer", "give another name"};
+    expect_refusal(words, [&] { shared.begin(); }, ErrorCode::io_error);
+    expect_refusal(words, [&] { one.write({{"x", values.data(), values.bytes()}}); }, ErrorCode::io_error);
+    first.write({{"x", values.data(), values.bytes()}});
+    first.commit();
+    const std::vector<unsigned char> written = test::read_file(name_);
+    EXPECT_EQ(folder_.entries(), 1U);
+    one.write({{"x", values.data(), values.bytes()}});
+    EXPECT_EQ(folder_.entries(), 1U) << "the first one has ended";
+    shared.begin();
+    shared.abandon();
+    EXPECT_EQ(folder_.entries(), 1U);
+}
+
+TEST_P(SnapshotTest, a_history_that_began_while_a_snapshot_was_written_keeps_the_name) {
+    const Buffer values = numbers(3);
+    const std::vector<std::uint64_t> rows{3, 0};
+    Snapshot snapshot = made({.process = 0, .processes = 2});
+    snapshot.add_dataset({"x", "float32", {3}, rows});
+    snapshot.begin();
+    HistoryOptions options;
+    options.memory = GetParam();
+    History history(context_, name_, options);
+    history.define({.name = "T", .dimensions = {"x"}, .shape = {3}});
+    history.begin();
+    snapshot.write({{"x", values.data(), values.bytes()}});
+    const std::vector<unsigned char> before = test::read_file(name_);
+    try {
+        snapshot.commit();
+        ADD_FAILURE() << "the file of the history was replaced";
+    } catch (const Error& error) {
+        EXPECT_NE(std::string(error.what()).find("a history, of this program or another one"), std::string::npos);
+    }
+    snapshot.abandon();
+    EXPECT_EQ(test::read_file(name_), before);
+    history.put("T", values.data());
+    history.end_step(1);
+    history.close();
 }
 
 TEST_P(SnapshotTest, each_layout_writes_what_its_readers_look_for) {

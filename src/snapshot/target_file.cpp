@@ -22,12 +22,18 @@ void reserve(const os::NewFile& made, const SnapshotFileOptions& options) {
 }
 
 std::unique_ptr<os::NewFile> made_shared(const SnapshotFileOptions& options) {
-    os::need_no_writer(options.name);
     if (!options.is_shared) return nullptr;
     auto made =
         std::make_unique<os::NewFile>(os::real_system(), options.name, os::NewFileOptions{.replace = options.replace});
     reserve(*made, options);
     return made;
+}
+
+// Of two snapshots with one name, and of a snapshot and a history, the second is refused.
+os::NameLock taken_name(const std::string& name) {
+    os::NameLock lock(os::real_system(), name, "write snapshot");
+    os::need_no_writer(name);
+    return lock;
 }
 
 File opened_file(const Context& context, const SnapshotFileOptions& options, const std::string& place) {
@@ -42,6 +48,8 @@ File opened_file(const Context& context, const SnapshotFileOptions& options, con
 
 SnapshotFile::SnapshotFile(const Context& context, const SnapshotFileOptions& options)
     : durable_(options.durable),
+      name_(options.name),
+      lock_(taken_name(options.name)),
       made_(made_shared(options)),
       file_(opened_file(context, options, made_ ? made_->temporary() : "")) {
     if (made_) place_ = made_->temporary();
@@ -57,8 +65,10 @@ void SnapshotFile::settle() {
 }
 
 void SnapshotFile::publish() {
+    os::need_no_writer(name_);  // a history may have begun since
     file_.close();
     if (made_) made_->publish(durable_);
+    lock_.release();
 }
 
 }  // namespace penstock::snapshot

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "os/new_file/name_lock.hpp"
 #include "os/new_file/new_file.hpp"
 #include "penstock/context.hpp"
 
@@ -24,7 +25,7 @@ struct SnapshotFileOptions {
 
 class SnapshotFile {
   public:
-    // Makes the file, with room for all its bytes. Throws Error.
+    // Makes the file, with room for all its bytes. Throws Error, also where another snapshot of that name is written.
     SnapshotFile(const Context& context, const SnapshotFileOptions& options);
     // Opens the file that another process has made.
     SnapshotFile(const Context& context, const std::string& place, bool durable);
@@ -38,6 +39,8 @@ class SnapshotFile {
 
   private:
     bool durable_;
+    std::string name_{};  // of the file that this process makes
+    os::NameLock lock_{};
     std::string place_{};
     std::unique_ptr<os::NewFile> made_{};  // of a shared file
     File file_;

@@ -2,6 +2,7 @@
 #include "penstock/restart.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <utility>
 
@@ -22,6 +23,9 @@ using penstock::c::refuse;
 using penstock::c::required;
 
 namespace {
+
+// Bytes of the struct's first version.
+constexpr std::uint64_t kFirstRestartFacts = offsetof(penstock_restart_facts, is_locked);
 
 penstock::RestartOptions restart_options(const penstock_restart_options* given) {
     const auto wanted = copied("penstock_restart_options", given);
@@ -49,7 +53,7 @@ penstock::RestartField restart_field(const penstock_restart_field* given) {
 void check_facts(const penstock_restart_facts* facts) {
     if (facts == nullptr) return;
     penstock::c::check_struct("penstock_restart_facts", facts,
-                              {facts->struct_size, sizeof(penstock_restart_facts), facts->struct_size});
+                              {facts->struct_size, kFirstRestartFacts, facts->struct_size});
 }
 
 void give_facts(const penstock::RestartFacts& told, penstock_restart_facts* facts) {
@@ -57,6 +61,7 @@ void give_facts(const penstock::RestartFacts& told, penstock_restart_facts* fact
     facts->generation = told.generation;
     facts->data_bytes = told.data_bytes;
     facts->seconds = told.seconds;
+    if (facts->struct_size >= sizeof(*facts)) facts->is_locked = told.is_locked ? 1 : 0;
     if (facts->passed_over != nullptr) give_text(facts->passed_over, told.passed_over);
     if (facts->evidence != nullptr) give_text(facts->evidence, told.evidence.to_json());
 }

@@ -3,6 +3,8 @@
  * Plain C11 with the C headers only. See abi_check.h, which also explains --control.
  */
 #define _POSIX_C_SOURCE 200809L
+#include <stddef.h>
+
 #include "c/abi_check.h"
 #include "penstock_restart.h"
 
@@ -56,6 +58,15 @@ static int counts(const double* data, size_t count, double first) {
     return 1;
 }
 
+static void a_second_writer_is_refused(const penstock_context* context, double* data) {
+    penstock_restart* second = made_restart(context, 0, 1);
+    penstock_error error = PENSTOCK_ERROR_INIT;
+    set_rows(second, data, 0, COUNT);
+    CHECK(penstock_restart_write(second, NULL, &error) == PENSTOCK_IO_ERROR);
+    CHECK(strstr(error.message, "another writer, of this program or another one, has this name") != NULL);
+    penstock_restart_free(second);
+}
+
 static void a_restart_is_written_and_read(void) {
     static double data[3 * COUNT], found_data[3 * COUNT];
     penstock_context* context = made_context(0);
@@ -76,11 +87,18 @@ static void a_restart_is_written_and_read(void) {
     facts.evidence = &evidence;
     CHECK(penstock_restart_write(restart, &facts, NULL) == PENSTOCK_OK);
     CHECK(facts.generation == 2 && facts.data_bytes == sizeof(data) && strstr(room, "\"path\"") != NULL);
+    CHECK(facts.is_locked == 1);
+    a_second_writer_is_refused(context, data);
+    facts.struct_size = offsetof(penstock_restart_facts, is_locked); /* of a program of an older header */
+    facts.is_locked = 7;
+    CHECK(penstock_restart_write(restart, &facts, NULL) == PENSTOCK_OK);
+    CHECK(facts.generation == 3 && facts.is_locked == 7);
+    facts.struct_size = sizeof(facts);
     penstock_restart_free(restart);
 
     restart = made_restart(context, 0, 1);
     CHECK(penstock_restart_find(restart, &found, NULL) == PENSTOCK_OK && found == 1);
-    CHECK(penstock_restart_generation(restart, &generation, NULL) == PENSTOCK_OK && generation == 2);
+    CHECK(penstock_restart_generation(restart, &generation, NULL) == PENSTOCK_OK && generation == 3);
     CHECK(penstock_restart_stored(restart, "gas/x", shape, &rank, &dtype, NULL) == PENSTOCK_OK);
     CHECK(rank == 2 && shape[0] == COUNT && shape[1] == 3 && strcmp(name, "float64") == 0);
     CHECK(penstock_restart_get_numbers(restart, "step", "int64", &step, sizeof(step), NULL) == PENSTOCK_OK);
@@ -90,7 +108,7 @@ static void a_restart_is_written_and_read(void) {
     facts.passed_over = &passed_over;
     facts.evidence = NULL;
     CHECK(penstock_restart_read(restart, &facts, NULL) == PENSTOCK_OK);
-    CHECK(facts.generation == 2 && strcmp(room, "") == 0 && counts(found_data, 3 * COUNT, 5));
+    CHECK(facts.generation == 3 && strcmp(room, "") == 0 && counts(found_data, 3 * COUNT, 5));
     penstock_restart_free(restart);
     penstock_context_destroy(context);
     unlink(named("restart.0"));

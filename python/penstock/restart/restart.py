@@ -8,6 +8,7 @@ generation or all raise an error.
 from __future__ import annotations
 
 import warnings
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -39,6 +40,7 @@ class RestartFacts:
         data_bytes: of this process.
         seconds: of the call.
         passed_over: why one of the files was not taken; empty: both are whole.
+        is_locked: of a write: other writers of the name are refused. False: the file system has no locks.
         evidence: which way the data went.
     """
 
@@ -46,6 +48,7 @@ class RestartFacts:
     data_bytes: int
     seconds: float
     passed_over: str
+    is_locked: bool
     evidence: Evidence
 
 
@@ -64,6 +67,9 @@ class Restart:
     A write makes the next generation in the place of the older one of the two, once all of it is on stable storage: a
     process, a machine or a disk that ends at any moment leaves a whole one. Each MiB of a field has a checksum, made
     where the array is. The files are HDF5.
+
+    From its first write on the name is that of this Restart, until it is closed or the process ends: another writer of
+    the name, of this program too, is refused. Readers are not.
 
     Args:
         name: of the files, without .0 and .1.
@@ -96,6 +102,7 @@ class Restart:
         need_characters("path=", path)
         where = self._together.rank, self._together.size
         self._raw = _core.restart(context._raw, self.name, (*where, on_host, durable, path))
+        self._end = weakref.finalize(self, self._raw.release)  # also when the interpreter ends
 
     def write(
         self, fields: Mapping[str, Any], attrs: Mapping[str, Any] | None = None, boxes: Boxes | None = None
@@ -130,6 +137,17 @@ class Restart:
         finally:
             self._raw.abandon()
         return self._told(facts)
+
+    def close(self) -> None:
+        """Lets others write the name. Of several processes, where the first one has closed. A later write takes the
+        name again."""
+        self._raw.release()
+
+    def __enter__(self) -> Restart:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def find(self) -> bool:
         """Looks for the newest generation. False: there is none. Raises Error where files are there and none is

@@ -86,7 +86,7 @@ def main(folder: Path, kills: int, seed: int) -> dict[str, int]:
             raise SystemExit(f"kill {kill}: the model ended with {status} after {told[-20:]!r}")
         last = int(told[: told.rindex(b"\n")].split()[-1])
         names = [one.name for one in folder.iterdir()]
-        left += any(".penstock-" in one for one in names)
+        left += any(".penstock-" in one and not one.endswith("-lock") for one in names)
         assert {one for one in names if ".penstock-" not in one} <= {"run.0", "run.1"} and len(names) <= 4, names
     return {"generations": last, "left": left}
 

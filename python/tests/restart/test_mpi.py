@@ -15,6 +15,8 @@ from c_abi.compilers import works
 from c_abi.mpi_rig import MAY_START, kinds_of, marks_of, says_to
 from c_abi.snapshot_rig import LIBRARY
 
+import penstock
+
 TREE = Path(__file__).parents[3]
 LIMIT_S = 120
 ROOT_TOO = MAY_START | {"OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
@@ -122,3 +124,19 @@ def test_what_some_ranks_wrote_others_read(
 def test_a_failure_is_told_by_its_words(program: tuple[str, Path], tmp_path: Path) -> None:
     ran = run(program, 2, tmp_path / "none" / "restart", says_to(tmp_path / "said"))
     assert ran.returncode != 0 and "there is no folder" in (tmp_path / "said").read_text()
+
+
+def test_all_ranks_are_refused_while_another_program_writes_the_name(
+    programs: dict[int, tuple[str, Path]], tmp_path: Path
+) -> None:
+    name, said = tmp_path / "run" / "restart", tmp_path / "said"
+    name.parent.mkdir()
+    with penstock.Restart(name, device="host") as other:
+        other.write({"particles/x": np.zeros(3)})
+        (name.parent / "restart.0").unlink()  # so that the ranks begin from the start
+        before = sorted(one.name for one in name.parent.iterdir())
+        ran = run(programs[FEW], 3, name, says_to(said))
+        cause = "another writer, of this program or another one, has this name; end that one, or give another name"
+        assert ran.returncode != 0 and f"write restart {name}: {cause}" in said.read_text()
+        assert sorted(one.name for one in name.parent.iterdir()) == before
+    assert run(programs[FEW], 3, name).stdout == "generation 2 of 3 ranks\n"

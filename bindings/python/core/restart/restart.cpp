@@ -95,6 +95,7 @@ nb::dict restart_facts_to_dict(const RestartFacts& facts) {
     fields["data_bytes"] = facts.data_bytes;
     fields["seconds"] = facts.seconds;
     fields["passed_over"] = text(facts.passed_over);
+    fields["is_locked"] = facts.is_locked;
     fields["evidence_json"] = text(facts.evidence.to_json());
     return fields;
 }
@@ -182,6 +183,7 @@ void bind_restart(nb::module_& module) {
         .def("move", &move_fields, arg("fields"))
         .def("commit", &commit, arg("parts"))
         .def("abandon", [](PythonRestart& self) { self.use([](Restart& restart) { restart.abandon(); }); })
+        .def("release", [](PythonRestart& self) { self.use([](Restart& restart) { restart.release(); }); })
         .def("read_found", &read_found, arg("fields"))
         .def(
             "pass_over",
