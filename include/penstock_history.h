@@ -192,9 +192,10 @@ int penstock_history_use_stream(penstock_history* history, void* stream, penstoc
 /* data: the first element of the array in memory, halo included. */
 int penstock_history_put(penstock_history* history, const char* variable, const void* data, penstock_error* error);
 int penstock_history_end_step(penstock_history* history, double time, penstock_error* error);
-/* For several processes: the error that end_step would give now. Each does this first; where one of them cannot end the
- * step all drop it, that is forget what was put since the last end. Else step 5 of one would be step 6 of another. */
-int penstock_history_check_step(const penstock_history* history, double time, penstock_error* error);
+/* For several processes: the error that end_step would give. Where it gives none, an end_step of the same time that
+ * follows gives none. Each does this first; where one of them cannot end the step all drop it, that is forget what was
+ * put since the last end. Else step 5 of one would be step 6 of another. */
+int penstock_history_check_step(penstock_history* history, double time, penstock_error* error);
 int penstock_history_drop_step(penstock_history* history, penstock_error* error);
 /* Until the data of every step that ended are written, and seen by readers if one process writes the file. */
 int penstock_history_wait(penstock_history* history, penstock_error* error);

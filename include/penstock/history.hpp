@@ -201,9 +201,10 @@ class History {
     // Throws Error where a variable was not put, where the time is no number or not later than the last one, and of a
     // step that failed before.
     void end_step(double time);
-    // What end_step() would throw now. Several processes do this first, and where one of them cannot end the step all
-    // drop it: else what one calls step 5 would be step 6 of another.
-    void check_step(double time) const;
+    // Does all of end_step() that may fail, and throws what end_step() would throw. Where it throws nothing an
+    // end_step() of the same time that follows does not throw. Several processes do this first, and where one of them
+    // cannot end the step all drop it: else what one calls step 5 would be step 6 of another.
+    void check_step(double time);
     // Forgets what was put since the last end of a step.
     void drop_step();
     // Until the data of every step that ended are written, and seen by readers if no other process writes the file.

@@ -81,7 +81,7 @@ void History::put(const std::string& variable, const void* data, std::span<const
 bool History::wait_for_slot(Deadline deadline) {
     return of_history(*state_, [&] { return state_->wait_for_slot(deadline); });
 }
-void History::check_step(double time) const {
+void History::check_step(double time) {
     of_history(*state_, [&] { state_->check_step(time); });
 }
 void History::drop_step() {

@@ -246,6 +246,7 @@ void HistoryState::check_memory(const FieldLayout& layout, const void* data) con
 
 void HistoryState::put(const std::string& variable, const void* data, std::span<const std::int64_t> strides_bytes) {
     check_open("put");
+    checked_.reset();
     if (!writer_) begin_alone();
     writer_->check();
     RunningField& field = field_named(variable);
@@ -333,7 +334,7 @@ void HistoryState::finish_statistics() {
     }
 }
 
-void HistoryState::check_step(double time) const {
+void HistoryState::need_whole_step(double time) const {
     const char* operation = "end step";
     check_open(operation);
     if (!writer_) throw refused(operation, "nothing was put", "put every variable first");
@@ -352,17 +353,26 @@ void HistoryState::check_step(double time) const {
     }
 }
 
-void HistoryState::end_step(double time) {
-    check_step(time);
+// All that may fail, so that processes that have agreed on a step end it together.
+void HistoryState::check_step(double time) {
+    checked_.reset();
+    need_whole_step(time);
     const auto began = Clock::now();
     finish_statistics();
     if (on_device()) stream_->record(*slots_[*slot_].packed);
+    facts_.put_seconds += seconds_since(began);
+    checked_ = time;
+}
+
+void HistoryState::end_step(double time) {
+    check_open("end step");
+    if (checked_ != time) check_step(time);
     writer_->give({*slot_, time, last_time_});
     slot_.reset();
+    checked_.reset();
     for (RunningField& field : fields_) field.puts = 0;
     ++ended_;
     last_time_ = time;
-    facts_.put_seconds += seconds_since(began);
 }
 
 bool HistoryState::wait(Deadline deadline) {

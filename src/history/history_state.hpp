@@ -49,7 +49,7 @@ class HistoryState {
     bool wait_for_slot(Deadline deadline);
     bool is_of_this_process() const noexcept { return process_.here(); }
     void use_stream(std::uintptr_t stream) noexcept { caller_stream_ = stream; }
-    void check_step(double time) const;
+    void check_step(double time);
     void drop_step();
     void end_step(double time);
     bool wait(Deadline deadline);
@@ -78,6 +78,7 @@ class HistoryState {
     void pack(const Pack& wanted, const void* source, void* destination);
     void pack_field(RunningField& field, const FieldLayout& layout, const void* data);
     void finish_statistics();
+    void need_whole_step(double time) const;
 
     Context context_;
     std::string name_;
@@ -92,6 +93,7 @@ class HistoryState {
     std::unique_ptr<StepWriter> writer_;
     std::uintptr_t caller_stream_ = 0;
     std::optional<std::size_t> slot_;  // of the step that is packed now
+    std::optional<double> checked_;    // its time, where it needs nothing more but to be given to the writer
     std::uint64_t ended_ = 0;
     double last_time_;
     bool is_closed_ = false;

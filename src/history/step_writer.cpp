@@ -29,6 +29,7 @@ void StepWriter::begin(HistoryTarget& target, std::vector<HistorySlot>& slots) {
     const std::lock_guard lock(mutex_);
     target_ = &target;
     slots_ = &slots;
+    steps_.reserve(slots.size());
 }
 
 StepWriter::~StepWriter() {
@@ -40,7 +41,7 @@ StepWriter::~StepWriter() {
     thread_.join();
 }
 
-void StepWriter::give(const EndedStep& step) {
+void StepWriter::give(const EndedStep& step) noexcept {
     {
         const std::lock_guard lock(mutex_);
         (*slots_)[step.slot].is_free = false;
@@ -96,7 +97,7 @@ void StepWriter::run() {
         wait_for_work(lock);
         if (steps_.empty() || failure_) return;
         const EndedStep step = steps_.front();
-        steps_.pop_front();
+        steps_.erase(steps_.begin());
         is_writing_ = true;
         lock.unlock();
         std::optional<ErrorInfo> failed;

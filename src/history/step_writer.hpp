@@ -69,8 +69,8 @@ class StepWriter {
 
     // Once, before the first step is given. Both must live as long.
     void begin(HistoryTarget& target, std::vector<HistorySlot>& slots);
-    // Takes a slot that is packed, or will be.
-    void give(const EndedStep& step);
+    // Takes a slot that is packed, or will be. After a step that failed it is not written.
+    void give(const EndedStep& step) noexcept;
     // Until the slot is free, or a step failed.
     SlotWait wait_for(std::size_t slot, Deadline deadline);
     // Until every step that was given is in the file, or one failed. False at the deadline.
@@ -101,7 +101,7 @@ class StepWriter {
     WriterPlan plan_;
     mutable std::mutex mutex_;  // guards what follows, and `is_free` of the slots
     std::condition_variable changed_;
-    std::deque<EndedStep> steps_;
+    std::vector<EndedStep> steps_;  // in order; with room for one of each slot
     std::optional<ErrorInfo> failure_;
     bool is_writing_ = false;
     bool stops_ = false;

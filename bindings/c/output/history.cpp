@@ -273,7 +273,7 @@ int penstock_history_put(penstock_history* history, const char* variable, const 
     return guarded("put", error, [&] { opened(history).put(&required("the name of the variable", variable), data); });
 }
 
-int penstock_history_check_step(const penstock_history* history, double time, penstock_error* error) {
+int penstock_history_check_step(penstock_history* history, double time, penstock_error* error) {
     return guarded("end step", error, [&] { opened(history).check_step(time); });
 }
 

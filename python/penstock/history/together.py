@@ -75,13 +75,16 @@ class HistoryRanks:
         self._raw = raw
 
     def end_step(self, raw: _core.History, time: Callable[[], float]) -> None:
-        def ended() -> tuple[float, int]:
+        """In all processes, or in none: what may fail is done before they meet."""
+
+        def checked() -> tuple[float, int]:
             number = time()
-            raw.end_step(number)
+            raw.check_step(number)
             return number, _written(raw)
 
-        told = self._meet("ends a step", ended)
+        told = self._meet("ends a step", checked)
         self._same("ends a step", [number for number, _ in told], "give different times")
+        raw.end_step(told[0][0])
         self._publish(raw, [written for _, written in told])
 
     def wait(self, raw: _core.History) -> None:
@@ -110,8 +113,8 @@ class HistoryRanks:
             except BaseException as error:  # noqa: BLE001 - raised below, when all have heard of it
                 own = error
         said = self._comm.allgather((act, value, "" if own is None else str(own) or type(own).__name__))
-        if self._raw is not None and any(failure for *_, failure in said):
-            self._publish(self._raw, self._comm.allgather(_written_at_last(self._raw)))
+        if any(failure for *_, failure in said):
+            self._show_all()
         if own is not None:
             self._known = own if isinstance(own, Exception) else self._error(act, "it was interrupted", "open another")
             raise own
@@ -119,9 +122,15 @@ class HistoryRanks:
             if failure:
                 self._fail(act, f"process {process}: {failure}", "see what failed there")
             if done != act:
+                self._show_all()
                 cause = f"process {process} {done}, and process {self._comm.rank} {act}"
                 self._fail(act, cause, "call the same functions in each process, in one order")
         return [value for _, value, _ in said]
+
+    def _show_all(self) -> None:
+        """The last that they say to each other: how many steps all have written, which readers see from now on."""
+        if self._raw is not None:
+            self._publish(self._raw, self._comm.allgather(_written_at_last(self._raw)))
 
     def _publish(self, raw: _core.History, written: Sequence[int]) -> None:
         try:
@@ -133,6 +142,7 @@ class HistoryRanks:
     def _same(self, act: str, values: list[Any], what: str) -> None:
         for process, value in enumerate(values):
             if value != values[0]:
+                self._show_all()
                 advice = "give the same names, types, whole shapes, attributes and times in each"
                 self._fail(act, f"processes 0 and {process} {what}", advice)
 

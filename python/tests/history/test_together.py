@@ -3,6 +3,7 @@ about is refused by all, and where one fails all have its message. Ranks are thr
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -156,9 +157,21 @@ def test_what_one_rank_did_not_put_is_told_to_all_by_the_end_of_the_step(tmp_pat
     check(tmp_path / "run", 12, 1)
 
 
+# What the second rank does wrong in the third step, and what all are told.
+MISTAKES: dict[str, tuple[str, Callable[[History, ThreadComm], None]]] = {
+    "no time": ("the time is no number", lambda history, comm: history.end_step(np.nan if comm.rank else 30.0)),
+    "another time": ("give different times", lambda history, comm: history.end_step(30.0 + comm.rank)),
+    "another call": (
+        "call the same functions",
+        lambda history, comm: history.wait() if comm.rank else history.end_step(30),
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
 @pytest.mark.parametrize("form", ["cdf5", "zarr"])
 def test_steps_that_all_have_written_are_seen_after_a_failure_of_one(
-    tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, form: str, mistake: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slow = [True]  # the model is faster than the files, until a rank fails
     counted = together._written
@@ -174,9 +187,11 @@ def test_steps_that_all_have_written_are_seen_after_a_failure_of_one(
         comm.allgather(None)
         slow[0] = False
         put(history, wanted(12, 3)[rows], 3)
-        for call in (lambda: history.end_step(np.nan if comm.rank else 30.0), history.close):
-            with pytest.raises(penstock.Error, match="the time is no number"):
+        words, wrong = MISTAKES[mistake]
+        for call in (lambda: wrong(history, comm), history.close):
+            with pytest.raises(penstock.Error, match=words):
                 call()
+        assert history.facts().steps_ended == 2, "none has ended the step"
 
     assert on_ranks(2, fails) == [None, None]
     check(tmp_path / "run", 12, 2)
@@ -279,6 +294,9 @@ class Said:
 
     def bcast(self, obj: Any, root: int = 0) -> Any:
         raise NotImplementedError
+
+    def check_step(self, time: float) -> None:
+        pass
 
     def end_step(self, time: float) -> None:
         pass

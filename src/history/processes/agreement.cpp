@@ -74,6 +74,7 @@ void HistoryState::begin_alone() {
 void HistoryState::drop_step() {
     check_open("drop step");
     slot_.reset();
+    checked_.reset();
     for (RunningField& field : fields_) field.puts = 0;
 }
 

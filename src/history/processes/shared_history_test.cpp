@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -177,6 +178,61 @@ TEST_P(SharedHistoryTest, GapsThatAreMeantAreAllowed) {
     EXPECT_TRUE(history.coverage().empty());
     history.begin();
     expect_refusal("the history has begun", [&] { history.coverage(); });
+}
+
+// The other processes end it too: what this one hears of an older step afterwards is told by the next one.
+TEST_P(SharedHistoryTest, AStepThatWasCheckedEndsWhateverIsHeardMeanwhile) {
+    if (GetParam() != MemoryKind::device) GTEST_SKIP() << "nothing holds the first step up";
+    constexpr std::uint64_t kBytes = 64 << 20;
+    bool was_checked = false;
+    for (int work = 8; work <= 128 && !was_checked; work *= 4) {
+        const std::unique_ptr<Stream> model = context_.device().make_stream();
+        const Buffer values = context_.allocate(kBytes, MemoryKind::device);
+        HistoryOptions wanted = options();
+        wanted.format = "zarr";
+        History history(context_, name_, wanted);
+        history.define({.name = "T", .dimensions = {"x"}, .shape = {1000}});
+        history.use_stream(reinterpret_cast<std::uintptr_t>(model->native_handle()));
+        history.begin();
+        std::filesystem::remove_all(name_);  // no step can be written
+        for (int i = 0; i < work; ++i) model->fill(values.data(), values.bytes(), i);
+        history.put("T", values.data());
+        history.end_step(1);
+        history.put("T", values.data());
+        try {
+            history.check_step(2);
+            was_checked = true;
+        } catch (const Error&) {
+            continue;  // the first step was quicker
+        }
+        EXPECT_THROW(history.wait(), Error);
+        EXPECT_NO_THROW(history.end_step(2));
+        EXPECT_EQ(history.facts().steps_ended, 2U);
+        EXPECT_THROW(history.put("T", values.data()), Error);
+        EXPECT_THROW(history.check_step(3), Error);
+    }
+    EXPECT_TRUE(was_checked);
+}
+
+TEST_P(SharedHistoryTest, WhatIsPutAfterACheckIsInTheStep) {
+    History history = open(name_, "cdf5", 0, 1);
+    const Buffer one = field(std::vector<float>{1, 1}), three = field(std::vector<float>{3, 3});
+    history.put("level", one.data());
+    history.check_step(1);
+    expect_refusal("not later", [&] { history.end_step(-1); });
+    history.put("level", three.data());
+    history.end_step(1);
+    history.put("level", three.data());
+    history.check_step(2);
+    history.drop_step();
+    expect_refusal("was not put", [&] { history.end_step(2); });
+    history.put("level", one.data());
+    history.check_step(2);
+    history.check_step(2);
+    history.end_step(2);
+    history.close();
+    expect_refusal("is closed", [&] { history.end_step(2); });
+    EXPECT_EQ(read<float>("level"), (std::vector<float>{2, 2, 1, 1}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Memory, SharedHistoryTest, testing::Values(MemoryKind::device, MemoryKind::system),

@@ -192,6 +192,9 @@ void bind_history(nb::module_& module) {
                  put_at(self, variable, PutPlace(place));
              },
              arg("variable"), arg("place"))
+        .def("check_step",
+             [](PythonHistory& self, double time) { self.use([&](History& history) { history.check_step(time); }); },
+             arg("time"))
         .def("end_step",
              [](PythonHistory& self, double time) { self.use([&](History& history) { history.end_step(time); }); },
              arg("time"))
