@@ -59,3 +59,14 @@ def _beyond(text: str) -> bool:
     except Error:
         return False
     return float(number[0]) * unit > MOST_FLOAT
+
+
+def lengths_of(what: str, given: Any) -> list[int]:
+    """Whole numbers of 0 or more. TypeError and ValueError name what they are of."""
+    try:
+        numbers = [operator.index(one) for one in given]
+    except TypeError:
+        raise TypeError(f"{what} is a list of whole numbers, not {given!r:.100}") from None
+    if numbers and not 0 <= min(numbers) <= max(numbers) < 1 << 63:
+        raise ValueError(f"{what} is {given!r:.100}; numbers are from 0 to 2^63-1")
+    return numbers

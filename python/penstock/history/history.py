@@ -20,6 +20,7 @@ from penstock._error import Error
 from penstock._files.file_name import file_name
 from penstock._files.open_files import with_room
 from penstock._shared import shared_context
+from penstock._sizes import lengths_of
 from penstock._told import Evidence, evidence_of
 from penstock.formats.reading.target import stream_handle
 from penstock.history.arrays import PlainArray, PutField, SeenArray, numbers, plain
@@ -249,9 +250,9 @@ class History:
             keep_bits=keep_bits,
             file_dimensions=names_of(name, file_dims or ()),
             compression=packing if compression is not None else None,
-            chunk_shape=[int(one) for one in chunk_shape],
-            global_shape=[int(one) for one in global_shape],
-            start=[int(one) for one in start],
+            chunk_shape=lengths_of(f"variable {name!r}: chunk_shape", chunk_shape),
+            global_shape=lengths_of(f"variable {name!r}: global_shape", global_shape),
+            start=lengths_of(f"variable {name!r}: start", start),
             attributes=attributes_of(attrs or {}, stored.name),
         )
         self._fields[name] = PutField(source, whole, stored.name)

@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock._arrays.dtype import DType
 from penstock._error import Error
+from penstock._sizes import lengths_of
 from penstock._text import need_characters
 
 Halo = Sequence[int | tuple[int, int]]
@@ -44,7 +45,7 @@ def halo_of(variable: str, halo: Halo, rank: int) -> tuple[list[int], list[int]]
 
 def whole_shape(variable: str, given: Sequence[int] | None, around: list[int], *, has_halo: bool) -> tuple[int, ...]:
     """Lengths of the array in memory. `around`: elements of the halo along each dimension."""
-    shape = [int(one) for one in given or ()]
+    shape = lengths_of(f"variable {variable!r}: its shape", () if given is None else given)
     if len(shape) != len(around):
         raise ValueError(f"variable {variable!r} has {len(shape)} dimensions and {len(around)} names of them")
     return tuple(n if has_halo else n + more for n, more in zip(shape, around, strict=True))
@@ -106,6 +107,8 @@ def number_of(time: Any, units: str, calendar: str) -> float:
             return float(time)
         except (TypeError, ValueError):
             raise TypeError(f"a time is a number or a date, not {type(time).__name__}") from None
+        except OverflowError:
+            raise ValueError("the time is larger than any float64; give a finite time") from None
     if time != time:  # NaT, of NumPy or pandas, is no time
         raise ValueError("the time is NaT, which is no date")
     if not units:

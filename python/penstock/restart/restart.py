@@ -98,6 +98,8 @@ class Restart:
         if memory not in ("auto", "device", "host"):
             raise ValueError(f"memory is {memory!r}; use one of auto, device, host")
         on_host = memory == "host" or (memory == "auto" and bool(context._place[1]))
+        if not isinstance(durable, bool):
+            raise TypeError(f"durable is True or False, not {durable!r:.100}")
         self._together = Alone() if comm is None else Together(comm)
         need_characters("path=", path)
         where = self._together.rank, self._together.size
@@ -122,7 +124,7 @@ class Restart:
         parts = own.each_own(lambda: _parts_of(fields, boxes))
 
         def told() -> int:
-            values = {name: attribute_of(name, value) for name, value in (attrs or {}).items()}
+            values = {name: attribute_of(name, value) for name, value in _named("attrs", attrs or {}).items()}
             self._raw.clear()
             for name, value in values.items():
                 self._raw.set_attribute(name, value)
@@ -207,15 +209,21 @@ class Restart:
         return RestartFacts(**told, evidence=evidence)
 
 
+def _named(what: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not isinstance(given, Mapping):
+        raise TypeError(f"{what} are a dict by name, not {type(given).__name__}")
+    return given
+
+
 def _parts_of(fields: Mapping[str, Any], boxes: Boxes | None) -> list[Any]:
-    if unknown := set(boxes or ()) - set(fields):
-        raise ValueError(f"boxes= names {', '.join(sorted(unknown))}, which are no fields")
+    if unknown := set(_named("boxes", boxes or {})) - set(_named("fields", fields)):
+        raise ValueError(f"boxes= names {', '.join(sorted(map(str, unknown)))}, which are no fields")
     return [field_of(name, array, (boxes or {}).get(name)) for name, array in fields.items()]
 
 
 def _to_be_filled(fields: Mapping[str, Any]) -> Mapping[str, Any]:
     """The same fields. ValueError: one has no memory, as a number of NumPy has none, or none that may be written."""
-    for name, array in fields.items():
+    for name, array in _named("fields", fields).items():
         if target_of(array).readonly:
             raise ValueError(f"field {name!r} is read-only; give an array that can be written")
     return fields

@@ -36,6 +36,9 @@ class Together(Alone):
 
     def __init__(self, comm: Any) -> None:
         self._comm = comm
+        if missing := [one for one in ("rank", "size", "bcast", "allgather") if not hasattr(comm, one)]:
+            kind = type(comm).__name__
+            raise TypeError(f"comm= is a communicator as mpi4py has them, and a {kind} has no {missing[0]}")
         self.rank, self.size = comm.rank, comm.size
 
     def each(self, work: Callable[[], Value]) -> list[Value]:

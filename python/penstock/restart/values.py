@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock._arrays.array import Array
+from penstock._sizes import lengths_of
 from penstock._text import need_characters
 from penstock.formats.reading.target import Target
 from penstock.formats.writing import value_of
@@ -23,19 +24,28 @@ def field_of(name: str, array: Any, box: tuple[Sequence[int], Sequence[int]] | N
         raise TypeError(f"field {name!r} has {target.dtype} elements; give them in the order of this machine")
     if not target.is_order("C"):
         raise TypeError(f"field {name!r} does not have its elements one behind the other in C order; pass a copy")
-    shape, start = (target.shape, (0,) * target.ndim) if box is None else box
+    shape, start = (list(target.shape), [0] * target.ndim) if box is None else _shape_and_start(name, box)
     if len(shape) != target.ndim or len(start) != target.ndim:
         raise ValueError(f"field {name!r} has {target.ndim} dimensions, and its box {len(shape)} and {len(start)}")
     memory = target.memory if target.size else None
     return (
         name,
         target.dtype.name,
-        [int(n) for n in shape],
-        [int(n) for n in start],
+        shape,
+        start,
         list(target.shape),
         memory,
         target.base,
     )
+
+
+def _shape_and_start(name: str, box: Any) -> tuple[list[int], list[int]]:
+    try:
+        shape, start = box
+    except (TypeError, ValueError):
+        advice = "give (shape of the whole field, where the array begins in it)"
+        raise TypeError(f"the box of field {name!r} is {box!r:.100}; {advice}") from None
+    return lengths_of(f"the shape of field {name!r}", shape), lengths_of(f"the start of field {name!r}", start)
 
 
 def attribute_of(name: str, value: Any) -> tuple[str, list[int], Any]:
@@ -46,9 +56,12 @@ def attribute_of(name: str, value: Any) -> tuple[str, list[int], Any]:
     if isinstance(value, str):
         need_characters(f"attribute {name!r}: its text", value)
         return "", [], [value]
-    numbers = np.asarray(value)
+    try:
+        numbers = np.asarray(value)
+    except ValueError:  # rows of several lengths
+        numbers = np.asarray(None)
     if numbers.dtype.kind not in "biuf":
-        raise TypeError(f"attribute {name!r} is {value!r}; give text, a number or an array of numbers")
+        raise TypeError(f"attribute {name!r} is {value!r:.100}; give text, a number or an array of numbers")
     numbers = np.ascontiguousarray(numbers, numbers.dtype.newbyteorder("=")).reshape(numbers.shape)
     return numbers.dtype.name, list(numbers.shape), numbers.tobytes()
 

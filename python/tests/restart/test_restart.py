@@ -151,6 +151,34 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
         assert not np.any(constant)
 
 
+WRONG_WRITES: list[tuple[dict[str, Any], str]] = [
+    ({"fields": 3}, "fields are a dict by name, not int"),
+    ({"attrs": [1]}, "attrs are a dict by name, not list"),
+    ({"attrs": {"a": [[1], [2, 3]]}}, "attribute 'a' is [[1], [2, 3]]; give text, a number or an array of numbers"),
+    ({"boxes": 3}, "boxes are a dict by name, not int"),
+    ({"boxes": {"x": 3}}, "the box of field 'x' is 3; give (shape of the whole field, where the array begins in it)"),
+    ({"boxes": {"x": ((2.5, 3), (0, 0))}}, "the shape of field 'x' is a list of whole numbers, not (2.5, 3)"),
+    ({"boxes": {"x": ((2, 3), (-1, 0))}}, "the start of field 'x' is (-1, 0); numbers are from 0 to 2^63-1"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "words"), WRONG_WRITES)
+def test_what_is_no_dict_and_no_box_is_told_by_its_name(tmp_path: Path, wrong: dict[str, Any], words: str) -> None:
+    restart, x = opened(tmp_path), np.arange(6.0).reshape(2, 3)
+    with pytest.raises((TypeError, ValueError)) as told:
+        restart.write(**{"fields": {"x": x}, **wrong})
+    assert str(told.value) == words
+    assert not any(tmp_path.iterdir())
+    restart.write({"x": x})  # the model goes on
+
+
+def test_options_that_make_no_sense_are_told_by_their_name(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="comm= is a communicator as mpi4py has them, and a int has no rank"):
+        ps.Restart(tmp_path / "restart", device="host", comm=3)
+    with pytest.raises(TypeError, match="durable is True or False, not 'maybe'"):
+        ps.Restart(tmp_path / "restart", device="host", durable="maybe")  # type: ignore[arg-type]
+
+
 class Threads:
     """A communicator as mpi4py's, of threads."""
 
