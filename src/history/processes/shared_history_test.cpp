@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -216,11 +217,14 @@ TEST_P(SharedHistoryTest, AStepThatWasCheckedEndsWhateverIsHeardMeanwhile) {
 
 TEST_P(SharedHistoryTest, WhatIsPutAfterACheckIsInTheStep) {
     History history = open(name_, "cdf5", 0, 1);
-    const Buffer one = field(std::vector<float>{1, 1}), three = field(std::vector<float>{3, 3});
+    const Buffer one = field(std::vector<float>{1, 1}), five = field(std::vector<float>{5, 5});
+    const Buffer three = field(std::vector<float>{3, 3});
     history.put("level", one.data());
     history.check_step(1);
-    expect_refusal("not later", [&] { history.end_step(-1); });
     history.put("level", three.data());
+    expect_refusal("no number", [&] { history.check_step(std::numeric_limits<double>::quiet_NaN()); });
+    history.check_step(1);
+    history.put("level", five.data());
     history.end_step(1);
     history.put("level", three.data());
     history.check_step(2);
@@ -232,7 +236,7 @@ TEST_P(SharedHistoryTest, WhatIsPutAfterACheckIsInTheStep) {
     history.end_step(2);
     history.close();
     expect_refusal("is closed", [&] { history.end_step(2); });
-    EXPECT_EQ(read<float>("level"), (std::vector<float>{2, 2, 1, 1}));
+    EXPECT_EQ(read<float>("level"), (std::vector<float>{3, 3, 1, 1}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Memory, SharedHistoryTest, testing::Values(MemoryKind::device, MemoryKind::system),
