@@ -19,7 +19,7 @@ from penstock._api import Context, FileName, Outcome
 from penstock._arrays.array import Array
 from penstock._error import Error
 from penstock._files.file_name import file_name, is_set
-from penstock._options import TransferOptions, need_known
+from penstock._options import SaveOptions, need_known
 from penstock._shared import shared_context
 
 if TYPE_CHECKING:
@@ -363,7 +363,7 @@ def save(  # noqa: PLR0913 - one keyword a choice
     compression_level: int | None = None,
     shuffle: bool | None = None,
     chunk_shape: Sequence[int] | None = None,
-    **options: Unpack[TransferOptions],
+    **options: Unpack[SaveOptions],
 ) -> Outcome:
     """Writes a new file, which appears under its name only when whole; replaces an older one.
 
@@ -378,7 +378,7 @@ def save(  # noqa: PLR0913 - one keyword a choice
     from penstock.formats.simple.at_once import saved_at_once
 
     _need_device("save", name, device)
-    need_known("save()", (*(save.__kwdefaults__ or {}), *TransferOptions.__annotations__), options)
+    need_known("save()", (*(save.__kwdefaults__ or {}), *SaveOptions.__annotations__), options)
     layout: LayoutOptions = {"compression": compression, "compression_level": compression_level, "shuffle": shuffle}
     if chunk_shape is not None:
         layout["chunk_shape"] = chunk_shape

@@ -10,17 +10,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
 
-class TransferOptions(TypedDict, total=False):
-    """How one transfer is to be done; what is left out is decided by the policy."""
+class SaveOptions(TypedDict, total=False):
+    """TransferOptions of a call that has a parameter `durable`: a name that is both has no type for mypy."""
 
     path: str  # see penstock.path_names(); "auto" by default
     chunk_bytes: int  # a multiple of 4096
     workers: int
     depth: int  # slots or operations in flight for each worker
     strict: bool  # any fallback is an error
-    durable: bool  # writes: on stable storage when the transfer is done
     full_evidence: bool  # small transfers sample counters too
     timeout_s: float | None  # the transfer ends as "timed_out" after this long
+
+
+class TransferOptions(SaveOptions, total=False):
+    """How one transfer is to be done; what is left out is decided by the policy."""
+
+    durable: bool  # writes: on stable storage when the transfer is done
 
 
 class ContextOptions(TypedDict, total=False):

@@ -57,11 +57,13 @@ assert_type(ps.load("x.raw", dtype="f4", shape=(-1, 3), decode="host"), ps.Array
 assert_type(ps.load("x"), Any)
 outcome = ps.Context().open("x").read(bytearray(10))
 assert_type(outcome.evidence["paths"][0]["past_page_cache"], bool | None)
+assert_type(ps.save("x", {}, chunk_bytes=4096, durable=True, compression="gzip"), ps.Outcome)
 ps.open("x", skip_checksum=True)  # wrong
 ps.open("x")["a"].read(chunk_byte=4096)  # wrong
 ps.load("x", chunk_byte=4096)  # wrong
 ps.create("x", page_byte=4096)  # wrong
 ps.create("x").create_dataset("a", (3,), "f4", chunk_shap=(1,))  # wrong
+ps.save("x", {}, chunk_byte=1)  # wrong
 outcome.evidence["path_s"]  # wrong
 ps.load("x.npy", format="npy").keys()  # wrong
 ps.Contxt  # wrong
@@ -114,7 +116,7 @@ def test_code_of_pages_and_examples_passes(complaints: dict[str, set[int]]) -> N
 
 def test_results_have_types_and_what_is_misspelt_is_found(complaints: dict[str, set[int]]) -> None:
     wrong = {number for number, line in enumerate(USES.splitlines(), 1) if line.endswith("# wrong")}
-    assert len(wrong) == 8
+    assert len(wrong) == 9
     assert complaints["uses.py"] == wrong
 
 
