@@ -149,6 +149,32 @@ TEST_F(CuFileInContext, where_nothing_is_native_gds_compat_follows_a_refused_gds
     EXPECT_EQ(asked_for(*state, PathKind::gds_compat), "");
 }
 
+TEST_F(CuFileInContext, explain_refuses_a_named_path_as_a_transfer_does) {
+    ::setenv("FAKE_CUFILE_BEHAVIOUR", "", 1);
+    const auto state = make_state();
+    const auto explained = [&](PathKind path) -> std::string {
+        TransferOptions asked;
+        asked.path = path;
+        try {
+            const Explanation found = context::explain({.context = *state, .options = asked}, {whole(*state)});
+            for (const Explanation::Option& option : found.parts.front().options) {
+                if (option.path == path) return option.refusal;
+            }
+        } catch (const Error& error) {
+            return error.info().cause;
+        }
+        return "not listed";
+    };
+    EXPECT_EQ(explained(PathKind::gds), asked_for(*state, PathKind::gds));
+    EXPECT_NE(explained(PathKind::gds), "");
+    EXPECT_EQ(explained(PathKind::gds_compat), "") << "what can be taken is no refused candidate";
+    EXPECT_EQ(asked_for(*state, PathKind::gds_compat), "");
+    EXPECT_EQ(explained(PathKind::gds_stream), asked_for(*state, PathKind::gds_stream));
+    EXPECT_EQ(explained(PathKind::gds_batch), asked_for(*state, PathKind::gds_batch));
+    state->cufile = std::make_shared<context::CuFileSlot>(state->device->info());
+    EXPECT_NE(explained(PathKind::gds_stream).find("the device is emulated"), std::string::npos);
+}
+
 TEST_F(CuFileInContext, auto_with_rows_of_both_takes_what_the_driver_serves) {
     const std::string both =
         profile({{PathKind::gds_compat, 1e-4}, {PathKind::gds, 1e-3}, {PathKind::buffered, 1e-1}});

@@ -206,8 +206,7 @@ std::string refusal(PathKind path, const RequestFacts& request, const MachineFac
         return std::string("cuFile moves device memory; this is ") + to_string(request.kind) + " memory";
     }
     if (path == PathKind::gds_batch || path == PathKind::gds_stream) {
-        const bool asked = request.path == path;
-        return asked ? request.gds_cause : "batch and stream calls of cuFile are taken only when asked for";
+        return "batch and stream calls of cuFile are taken only when asked for";
     }
     if (path == PathKind::gds) return request.gds_cause;
     if (path == PathKind::gds_compat) return request.gds_compat_cause;
@@ -247,7 +246,7 @@ std::vector<Candidate> candidates(const RequestFacts& request, const MachineFact
     for (std::size_t i = 0; i < kPathKinds; ++i) {
         const auto path = static_cast<PathKind>(i);
         if (path == PathKind::automatic || path == PathKind::null || path == PathKind::memory) continue;
-        Candidate one{path, 0, refusal(path, request, machine)};
+        Candidate one{path, 0, path == request.path ? std::string() : refusal(path, request, machine)};
         for (const PathCost& cost : costs.all()) {
             if (cost.path == path) one.seconds = cost.seconds;
         }

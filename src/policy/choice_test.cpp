@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <tuple>
 
 namespace penstock::policy {
@@ -244,6 +245,23 @@ TEST_F(Measured, candidates_come_fastest_first_then_unmeasured_then_refused) {
     EXPECT_EQ(found.at(2).seconds, 0);
     EXPECT_TRUE(found.at(2).refusal.empty());
     EXPECT_FALSE(found.back().refusal.empty());
+}
+
+TEST_F(Measured, a_path_that_is_taken_only_when_asked_for_is_no_refused_candidate_when_asked_for) {
+    RequestFacts asked = request();
+    asked.direction = Direction::write;
+    asked.path = PathKind::mmap;
+    const auto refused = [&](PathKind path) {
+        const std::vector<Candidate> found = candidates(asked, machine_, Residence::unknown, kGiB);
+        return !std::find_if(found.begin(), found.end(), [&](const Candidate& one) {
+                    return one.path == path;
+                })->refusal.empty();
+    };
+    EXPECT_FALSE(refused(PathKind::mmap));
+    EXPECT_TRUE(refused(PathKind::gds_stream));
+    asked.path = PathKind::gds_stream;
+    EXPECT_FALSE(refused(PathKind::gds_stream));
+    EXPECT_TRUE(refused(PathKind::mmap)) << "control: it was not asked for";
 }
 
 }  // namespace

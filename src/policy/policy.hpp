@@ -120,10 +120,10 @@ bool cufile_may_win(const RequestFacts& request, const MachineFacts& machine);
 struct Candidate {
     PathKind path = PathKind::automatic;
     double seconds = 0;   // predicted; 0: no prediction
-    std::string refusal;  // why it cannot be taken; empty: it can
+    std::string refusal;  // why it is not taken; empty: it can be, as can the path that the caller named
 };
-// Returns all paths that a user can name: the fastest first, then those without a prediction, then those that cannot be
-// taken.
+// Returns all paths that a user can name: the fastest first, then those without a prediction, then those that are not
+// taken. Requires: make_plan() takes the request.
 std::vector<Candidate> candidates(const RequestFacts& request, const MachineFacts& machine, Residence residence,
                                   std::uint64_t bytes);
 

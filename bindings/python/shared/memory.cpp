@@ -28,6 +28,24 @@ void refuse_objects(nb::handle object) {
     if (found) refuse_memory("its elements are Python objects, which are no bytes of a file", "make numbers of them");
 }
 
+// Says why an object does not lend its memory, in Penstock's words: each library has its own. The object is asked again
+// for whatever it has. Requires: Python has an exception of the first refusal.
+[[noreturn]] void refuse_export(nb::handle object, Use use) {
+    const nb::python_error first;
+    Py_buffer whatever{};
+    if (PyObject_GetBuffer(object.ptr(), &whatever, PyBUF_FULL_RO) != 0) {
+        PyErr_Clear();
+        throw first;
+    }
+    const bool is_read_only = whatever.readonly != 0, is_contiguous = PyBuffer_IsContiguous(&whatever, 'C') != 0;
+    PyBuffer_Release(&whatever);
+    if (use == Use::write_into && is_read_only) {
+        refuse_memory("it is read-only", "pass memory that can be written, such as a bytearray");
+    }
+    if (!is_contiguous) refuse_memory("it is not contiguous", "pass numpy.ascontiguousarray(x)");
+    throw first;
+}
+
 std::uint64_t item_bytes(nb::handle type_string) {
     std::uint64_t bytes = 0;
     const char* const letters = nb::cast<const char*>(type_string);
@@ -170,7 +188,7 @@ void BorrowedMemory::from_buffer_protocol(nb::handle object, Use use) {
     refuse_objects(object);
     Py_buffer exported{};
     const int flags = use == Use::write_into ? PyBUF_WRITABLE : PyBUF_SIMPLE;
-    if (PyObject_GetBuffer(object.ptr(), &exported, flags) != 0) throw nb::python_error();
+    if (PyObject_GetBuffer(object.ptr(), &exported, flags) != 0) refuse_export(object, use);
     exported_ = exported;
     view_ = MemoryView{exported.buf, static_cast<std::uint64_t>(exported.len), MemoryKind::system};
 }

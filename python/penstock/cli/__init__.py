@@ -183,7 +183,7 @@ def _explain(failure: BaseException, given: list[str]) -> int:
     if isinstance(failure, BrokenPipeError):
         _discard_stdout()
         return 1
-    text, code = _line(failure, next((word for word in given if not word.startswith("-")), "run"))
+    text, code = _line(failure, given)
     if isinstance(failure, Stopped):
         failure.arrived = True
         _listen(signal.SIG_IGN)  # all is done; the interpreter's own end would let a signal win over the exit code
@@ -192,8 +192,9 @@ def _explain(failure: BaseException, given: list[str]) -> int:
     return code
 
 
-def _line(failure: BaseException, command: str) -> tuple[str, int]:
+def _line(failure: BaseException, given: list[str]) -> tuple[str, int]:
     """What to say of a failure, and the exit code."""
+    command = next((word for word in given if not word.startswith("-")), "run")
     if isinstance(failure, Stopped):
         found = (str(failure), failure.code)
     elif isinstance(failure, KeyboardInterrupt) or type(failure).__name__ == "Abort":  # typer's, of an interrupt
@@ -201,7 +202,7 @@ def _line(failure: BaseException, command: str) -> tuple[str, int]:
     elif isinstance(failure, Error):
         found = (str(failure), getattr(failure, "exit_code", 1))
     elif hasattr(failure, "format_message"):  # a wrong command line, found by typer
-        found = (_usage_line(failure), getattr(failure, "exit_code", 2))
+        found = (_usage_line(failure, given), getattr(failure, "exit_code", 2))
     elif isinstance(failure, OSError):
         found = (_system_line(failure, command), 1)
     elif isinstance(failure, ImportError) and (failure.name or "").startswith("penstock."):  # it says what to do
@@ -216,10 +217,26 @@ def _line(failure: BaseException, command: str) -> tuple[str, int]:
     return found
 
 
-def _usage_line(failure: Any) -> str:
-    """What typer found wrong, and whose help tells what is right."""
-    command = getattr(getattr(failure, "ctx", None), "command_path", None) or "penstock"
-    return " ".join(f"{failure.format_message()} See {command} --help.".split())
+def _usage_line(failure: Any, given: list[str]) -> str:
+    """What typer found wrong, and whose help tells what is right. An option without its value is found before typer
+    says of which command: the words tell it then."""
+    command = getattr(getattr(failure, "ctx", None), "command_path", None) or _command_of(given)
+    found = " ".join(failure.format_message().split())
+    return f"{found}{'' if found.endswith(('.', '?', '!')) else '.'} See {command} --help."
+
+
+def _command_of(given: list[str]) -> str:
+    """The command that the words name, as its help is asked for."""
+    from penstock.cli.app import main_command
+
+    command: Any = main_command()
+    path = ["penstock"]
+    for word in given:
+        command = getattr(command, "commands", {}).get(word)
+        if command is None:
+            break
+        path.append(word)
+    return " ".join(path)
 
 
 def _system_line(failure: OSError, command: str) -> str:

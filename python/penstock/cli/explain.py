@@ -70,7 +70,7 @@ def _text(found: dict[str, Any]) -> str:
 
 def _option(one: dict[str, Any], bytes: int) -> str:
     if one["refusal"]:
-        return f"  {one['path']:15} not possible: {one['refusal']}"
+        return f"  {one['path']:15} not taken: {one['refusal']}"
     if one["seconds"] is None:
         return f"  {one['path']:15} not measured"
     return f"  {one['path']:15} {rate_text(bytes / one['seconds']):>11}  {seconds_text(one['seconds'])}"

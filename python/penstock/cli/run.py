@@ -41,6 +41,10 @@ def run(
 
     Example: penstock run --report report.json -- ./model input.nml
     """
+    for glob in match or []:
+        if not glob:
+            cause, advice = "--match: the glob is empty, and no file has such a name", "give one, such as '*.nc'"
+            raise options.refusal("run", cause, advice)
     found = programs.check(program[0])
     wanted = surroundings("") | {
         "PENSTOCK_RUN_LEAST_BYTES": str(options.size("run", "--least", least)),

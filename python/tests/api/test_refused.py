@@ -7,14 +7,29 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import penstock
 
 
-def test_read_only_memory_is_refused(context: penstock.Context, sample: Path) -> None:
-    with context.open(sample) as file, pytest.raises(BufferError):
-        file.read(b"constant")
+def test_memory_that_does_not_serve_is_refused_in_words_of_ours(context: penstock.Context, sample: Path) -> None:
+    backwards = np.zeros(8)[::-1]
+    fixed = np.zeros(8)
+    fixed.flags.writeable = False
+    with context.open(sample) as file:
+        for memory in (b"constant", memoryview(b"constant"), fixed):
+            with pytest.raises(
+                penstock.Error, match="it is read-only; pass memory that can be written, such as a byte"
+            ):
+                file.read(memory)
+        for memory in (backwards, memoryview(bytearray(8))[::2], np.zeros((3, 4)).T):
+            with pytest.raises(penstock.Error, match=r"it is not contiguous; pass numpy.ascontiguousarray\(x\)"):
+                file.read(memory)
+    with context.open(sample, write=True) as file:
+        with pytest.raises(penstock.Error, match=r"it is not contiguous; pass numpy.ascontiguousarray\(x\)"):
+            file.write(backwards)
+        assert file.write(fixed).bytes == 64, "control: what is written may be read-only"
 
 
 @pytest.mark.parametrize(

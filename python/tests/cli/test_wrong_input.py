@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -135,6 +136,41 @@ def test_unknown_option_and_command(penstock: Run, sample: Path) -> None:
         ran = penstock(*arguments)
         assert_one_line_error(ran)
         assert ran.code == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("run --match", "run"),
+        ("read d --bytes", "read"),
+        ("hmatrix build --shape", "hmatrix build"),
+        ("read d --fast", "read"),
+        ("bench core --out", "bench"),
+    ],
+)
+def test_a_wrong_command_line_points_to_the_help_of_its_command(penstock: Run, line: str, command: str) -> None:
+    ran = penstock(*line.split())
+    assert_one_line_error(ran)
+    assert ran.err.rstrip().endswith(f" See penstock {command} --help."), ran.err
+    assert re.search(r"[.?!] See ", ran.err), ran.err
+
+
+def test_an_empty_glob_is_refused(penstock: Run) -> None:
+    ran = penstock("run", "--match", "*.nc", "--match", "", "--", "true")
+    assert_one_line_error(ran, "run: --match: the glob is empty")
+    assert ran.code == 2
+
+
+def test_a_named_path_that_is_refused_is_refused_in_explanations_too(penstock: Run, sample: Path) -> None:
+    for path in ("gds", "gds-compat", "gds-batch", "gds-stream"):
+        read, explained = (
+            penstock(command, sample, "--path", path, "--to", "host").err for command in ("read", "explain")
+        )
+        assert "the device is emulated" in explained
+        assert explained == read
+    ran = penstock("explain", sample, "--path", "mmap", "--write", "--to", "host")
+    assert ran.code == 0
+    assert not re.search(r"^ *mmap +not taken", ran.out, re.MULTILINE), ran.out
 
 
 WRONG_VALUES = (

@@ -1,8 +1,10 @@
 // See prepare.hpp.
 #include "context/transfer/prepare.hpp"
 
+#include <memory>
 #include <utility>
 
+#include "base/path_traits.hpp"
 #include "context/files/announced.hpp"
 #include "context/transfer/launch.hpp"
 
@@ -50,6 +52,14 @@ Plan make_plan(const Submission& submission, const Checked& checked, const Facts
     }
 }
 
+// Throws what a transfer by a path of cuFile would be refused with, which shows when the path is made.
+void need_cufile(const Submission& submission) {
+    if (!is_cufile(submission.path())) return;
+    ContextState& context = submission.context;
+    const std::unique_ptr<Stream> stream = context.device->make_stream();
+    context.make_path(submission.path(), {.stream = stream.get()});
+}
+
 Preview preview_of(const Submission& submission, Checked checked) {
     Facts facts = gather(submission, checked);
     Plan plan = make_plan(submission, checked, facts);
@@ -64,6 +74,7 @@ Preview preview(const Submission& submission, std::vector<Extent> extents) {
 }
 
 Explanation explain(const Submission& submission, std::vector<Extent> extents) {
+    need_cufile(submission);
     Preview found = preview(submission, std::move(extents));
     Explanation explanation;
     explanation.profile = found.facts.costs.profile();
