@@ -285,6 +285,16 @@ TEST(Npy, types_have_their_names_and_sizes) {
               4u);
 }
 
+TEST(Npy, a_file_that_ends_in_its_first_bytes_is_cut_short) {
+    const std::string whole = npy("'<f8'", "(1,)", "12345678");
+    for (std::size_t length = 6; length < 10; ++length) {
+        const auto [cause, code] = refusal(&parse_npy, whole.substr(0, length));
+        EXPECT_NE(cause.find("the file has " + std::to_string(length)), std::string::npos) << cause;
+        EXPECT_EQ(code, ErrorCode::end_of_file);
+    }
+    EXPECT_EQ(refusal(&parse_npy, whole.substr(0, 5)).second, ErrorCode::unsupported) << "control: half of the magic";
+}
+
 TEST(Npy, another_file_is_told_by_its_first_bytes) {
     EXPECT_NE(refusal(&parse_npy, "PK\x03\x04 and more bytes").first.find("ZIP"), std::string::npos);
     EXPECT_NE(refusal(&parse_npy, "\x89HDF\r\n\x1a\n and more").first.find("HDF5"), std::string::npos);

@@ -166,6 +166,19 @@ def test_what_is_no_file_of_the_format_is_told_as_what_it_is(
     assert "damaged" not in str(caught.value)
 
 
+def test_an_npy_file_that_ends_in_its_first_bytes_is_cut_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    np.save(tmp_path / "x.npy", np.arange(3.0))
+    begin = (tmp_path / "x.npy").read_bytes()
+    for native in (True, False):
+        if not native:
+            monkeypatch.setattr(ps._core, "read_header", lambda *_: None)
+        for length in range(6, 10):
+            (tmp_path / "x.npy").write_bytes(begin[:length])
+            error = said_of(tmp_path / "x.npy")
+            assert error.code == "damaged" and error.cause.endswith(f"begins with 10 bytes, the file has {length}")
+            assert error.advice == "it was cut short: copy or download it again"
+
+
 def test_zeros_in_place_of_a_file_are_damage(tmp_path: Path) -> None:
     (tmp_path / "x.h5").write_bytes(bytes(5000))
     assert said_of(tmp_path / "x.h5").code == "damaged"

@@ -15,6 +15,7 @@ constexpr std::uint64_t kMostNpyHeader = std::uint64_t{1} << 20;  // bytes, near
 constexpr std::size_t kMostText = std::size_t{64} << 10;          // characters without padding
 constexpr std::uint64_t kNpyBegin = 4096;
 constexpr std::uint64_t kMostElement = std::uint64_t{1} << 30;
+constexpr std::size_t kFixedBytes = 10;  // in all versions: magic, version, two bytes of the dictionary's size
 constexpr std::string_view kMagic = "\x93NUMPY";
 
 std::string_view text_of(const std::vector<std::byte>& bytes) {
@@ -35,7 +36,11 @@ struct NpyHeader {
 NpyHeader npy_header(const ByteSource& source) {
     std::vector<std::byte> begin = source.read(0, kNpyBegin);
     const std::string_view text = text_of(begin);
-    if (text.size() < 10 || !text.starts_with(kMagic)) throw foreign(source.name(), "npy", begin);
+    if (!text.starts_with(kMagic)) throw foreign(source.name(), "npy", begin);
+    if (text.size() < kFixedBytes) {
+        throw cut_short({source.name()}, "the header begins with " + std::to_string(kFixedBytes) +
+                                             " bytes, the file has " + std::to_string(text.size()));
+    }
     const int version = static_cast<unsigned char>(text[6]), minor = static_cast<unsigned char>(text[7]);
     if (version < 1 || version > 3 || minor != 0) {
         throw unsupported({source.name()}, "NPY version " + std::to_string(version) + "." + std::to_string(minor),
@@ -105,7 +110,7 @@ ElementType type_of(const ByteSource& source, const Value& descr) {
     if (descr.text() != nullptr && descr.text()->find('O') != std::string::npos) {
         throw unsupported(
             {source.name(), "data"}, "its elements (" + *descr.text() + ") are objects of Python",
-            "numpy.load(name, allow_pickle=True) unpickles it, which can run any code that somebody put there");
+            "numpy.load(name, allow_pickle=True) unpickles it, which can run any code that the file contains");
     }
     try {
         const ElementType type = descr.text() != nullptr ? numpy_type(*descr.text())

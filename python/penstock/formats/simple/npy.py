@@ -25,6 +25,7 @@ from penstock.formats.simple.single_write import ContiguousWriter, aligned
 
 DATASET = "data"
 MAGIC = b"\x93NUMPY"
+_FIXED_BYTES = 10  # in all versions: magic, version, two bytes of the dictionary's size
 _MOST_HEADER = 1 << 20  # bytes, nearly all of them padding
 _MOST_TEXT = 64 << 10  # characters without padding; NumPy itself stops at 10 000 for files it does not trust
 _MOST_RANK = 64
@@ -58,8 +59,10 @@ def open_npy(name: str | os.PathLike[str]) -> ContiguousFile:
 def _header(name: str, descriptor: int) -> tuple[dict[str, Any], int]:
     """(the dictionary, where data begin)."""
     begin = read_at(descriptor, _FIRST_READ, 0)
-    if len(begin) < 10 or not begin.startswith(MAGIC):
+    if not begin.startswith(MAGIC):
         raise foreign(name, "npy", begin)
+    if len(begin) < _FIXED_BYTES:
+        raise cut_short(name, f"the header begins with {_FIXED_BYTES} bytes, the file has {len(begin)}")
     version = begin[6]
     if version not in (1, 2, 3) or begin[7] != 0:
         raise unsupported(name, f"NPY version {version}.{begin[7]}", "versions 1.0, 2.0 and 3.0 are known")
@@ -147,7 +150,7 @@ def _dtype(name: str, descr: Any) -> DType:
     try:
         return DType.of(dtype)
     except TypeError:
-        pickled = "numpy.load(name, allow_pickle=True) unpickles it, which can run any code that somebody put there"
+        pickled = "numpy.load(name, allow_pickle=True) unpickles it, which can run any code that the file contains"
         cause = f"its elements ({str(descr)[:200]}) are {not_taken(dtype)[0]}"
         advice = pickled if dtype.hasobject else "numpy.load reads it"
         raise unsupported(name, cause, advice, DATASET) from None
