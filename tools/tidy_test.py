@@ -114,7 +114,16 @@ class Tidy(unittest.TestCase):
 
     def test_a_private_name_in_a_public_header_and_a_test_in_the_library_are_found(self):
         self.finds("private-name", "include/penstock/more.hpp", HEAD + "namespace penstock::os {\nclass Fd;\n}\n", 2)
-        self.finds("private-name", "include/penstock/more.hpp", HEAD + "os::Fd* more();\n", 2)
+        for line in (
+            "os::Fd* more();",
+            "struct path::X;",
+            "class path::X;",
+            "namespace penstock::path { class CuFile; }",
+            "std::shared_ptr<path::CuFile> more();",
+        ):
+            self.finds("private-name", "include/penstock/more.hpp", HEAD + line + "\n", 2)
+        public = HEAD + "std::filesystem::path::string_type more(std::filesystem::path path);\n"
+        self.assertEqual(tidy(LAWFUL | {"include/penstock/more.hpp": public}), (0, ""))
         listing = "target_sources(penstock_objects PRIVATE\n  ${PROJECT_SOURCE_DIR}/tests/support/fake.cpp)\n"
         self.finds("test-in-library", "src/base/CMakeLists.txt", listing, 1)
 
@@ -203,6 +212,9 @@ class Tidy(unittest.TestCase):
         self.finds("words", "python/penstock/_evidence.py", PYTHON + "x = 1  # The same of rows.\n", 2)
         for path in ("Makefile", "cmake/More.cmake", "src/os/more/CMakeLists.txt", "tools/more.sh"):
             self.finds("words", path, "# What this is for, and why.\nset(x)  # Takes part. Who waits, gets it.\n", 2)
+        said = PYTHON + 'def f(x: int) -> str:\n    return f"{x}: code that somebody wrote"\n'
+        self.finds("words", "python/penstock/_evidence.py", said, 3)
+        self.in_source("words", 'const char* why = "a folder in which nobody renames";\n', 2)
         prose = "// Whoever holds the lock says who the caller is.\n"
         self.assertEqual(tidy(LAWFUL | {"src/os/fd.hpp": LAWFUL["src/os/fd.hpp"] + prose}), (0, ""))
 

@@ -1,5 +1,6 @@
 """Rules about one file: its size, its functions, its head, its words, calls that the library never makes, leftovers."""
 
+import ast
 import contextlib
 import io
 import posixpath
@@ -51,6 +52,8 @@ DEAD_CODE = re.compile(
 HASH_COMMENT = re.compile(r"(?:^|\s)#+\s+(.*)")  # of a Makefile, of CMake and of the shell
 # Sentences without an actor: whom "who" means, and which of them, a reader has to guess.
 NO_ACTOR = re.compile(r"(?:^|[.:;?!]\s+)(?:Who|The same of|Of (?:the|an?))\s|\b(?:[Nn]o|[Ss]ome)body\b")
+NO_ACTOR_SAID = re.compile(r"\b(?:[Nn]o|[Ss]ome)body\b")  # in a message
+MESSAGES = ("src/", "python/penstock/", "python/penstock_bench/")
 MAYBE_NO_ACTOR = re.compile(r"(?:Who|The same of|Of (?:the|an?))\s|(?:[Nn]o|[Ss]ome)body")  # of NO_ACTOR
 
 
@@ -160,13 +163,30 @@ def comments(source: Source) -> Iterator[tuple[int, str]]:
                     yield token.start[0], token.string.strip('#" \n')
 
 
+def strings(source: Source) -> Iterator[tuple[int, str]]:
+    """(line, text) of the literals that may become messages, in Python those of one line: others are docstrings."""
+    if source.suffix in CPP:
+        for match in cpp.TOKENS.finditer(source.text):
+            if match.group(0).startswith(('"', 'R"')):
+                yield line_of(source.text, match.start()), match.group(0)
+    elif source.suffix == ".py":
+        with contextlib.suppress(SyntaxError):
+            tree = ast.parse(source.text)
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str) and "\n" not in node.value:
+                    yield node.lineno, node.value
+
+
 def rule_words(source: Source, _) -> Iterator[Finding]:
     if source.suffix == ".py" and not MAYBE_NO_ACTOR.search(source.text):
         return  # to find the comments of a module takes longest
-    for line, text in comments(source):
-        for match in NO_ACTOR.finditer(text):
-            said = match.group(0).strip(" .:;?!\n")
-            yield Finding("words", source.path, line + text.count("\n", 0, match.start()), f"'{said}': name the actor")
+    said = [(line, text, NO_ACTOR) for line, text in comments(source)]
+    if source.path.startswith(MESSAGES) and not re.search(TESTS, source.path):
+        said += [(line, text, NO_ACTOR_SAID) for line, text in strings(source)]
+    for line, text, pattern in said:
+        for match in pattern.finditer(text):
+            words = match.group(0).strip(" .:;?!\n")
+            yield Finding("words", source.path, line + text.count("\n", 0, match.start()), f"'{words}': name the actor")
 
 
 def rule_links(source: Source, sources: dict[str, Source]) -> Iterator[Finding]:

@@ -153,7 +153,7 @@ def rule_public_headers(source: Source, _) -> Iterator[Finding]:
     """A header that users see names nothing that they cannot see."""
     if not source.path.startswith("include/"):
         return
-    private = r"\b(?:os|engine|policy)::\w+|\bnamespace\s+(?:penstock::)?(?:os|engine|policy)\b|\bclass\s+path::\w+"
+    private = r"(?<!::)\b(?:os|engine|path|policy)::\w+|\bnamespace\s+(?:penstock::)?(?:os|engine|path|policy)\b"
     for match in re.finditer(private, source.code):
         text = f"'{match.group(0)}': a public header names nothing private"
         yield Finding("private-name", source.path, line_of(source.code, match.start()), text)

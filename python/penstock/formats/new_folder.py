@@ -52,7 +52,7 @@ class NewFolder:
         """Error unless the folder still has its temporary name: what is put into it is put there by name."""
         if not _has_name(self._descriptor, self.temporary):
             cause = f"its temporary folder, {self.temporary}, was moved or replaced"
-            advice = "write it again, in a folder in which nobody else renames"
+            advice = "write it again, in a folder in which no other program renames"
             raise Error(code="io_error", operation="create", file=self.name, cause=cause, advice=advice)
 
     def publish(self, durable: bool) -> None:

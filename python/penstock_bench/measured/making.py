@@ -41,7 +41,7 @@ def table_of(path: Path, origin: Origin) -> MeasuredTable:
         raise Error(
             operation="make a table",
             file=str(path),
-            cause=f"the revision is '{revision}', which nobody can look up",
+            cause=f"the revision is '{revision}', which is no commit",
             advice="say the true one with --revision",
         )
     head = {"penstock table": FORMAT, "title": origin.title, "suite": first.get("suite", "commands")}

@@ -67,7 +67,7 @@ CuFile::CuFile(const CuFileOptions& options, CuFileStatus status) : options_(opt
         refuse("cuFileDriverOpen: " + cufile::error_text(opened));
     }
     owns_driver_ = opened.error == 0;
-    if (!owns_driver_) status_.notes.emplace_back("the driver was open already: its settings are somebody else's");
+    if (!owns_driver_) status_.notes.emplace_back("the driver was open already: its settings are another library's");
     if (!status_.counters) return;
     status_.counters = api().set_stats_level(3).error == 0;
     if (status_.counters && api().stats_start != nullptr) api().stats_start();

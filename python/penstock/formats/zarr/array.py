@@ -181,7 +181,7 @@ def _check_understood(document: dict[str, Any]) -> None:
     for key in sorted(set(document) - _KNOWN):
         extension = document[key]
         if not isinstance(extension, dict) or extension.get("must_understand") is not False:
-            raise Unsupported(f"it has the member {short(key)}, which nobody here understands")
+            raise Unsupported(f"it has the member {short(key)}, which Penstock does not know")
     if document.get("storage_transformers"):
         raise Unsupported("storage transformers are not known")
 

@@ -27,7 +27,7 @@ def of_io_size(rows: Rows) -> list[Statement]:
     if not ours or not plain:
         return []
     text = (
-        f"{workers} workers that read {bytes_text(size)} at a time from a file nobody cached get "
+        f"{workers} workers that read {bytes_text(size)} at a time from a file that is not cached get "
         f"{rate_text(median_rate(ours) or 0)} by default at {_cpu(ours):.0f} % of the CPU, "
         f"{rate_text(median_rate(plain) or 0)} at {_cpu(plain):.0f} % the plain way."
     )
