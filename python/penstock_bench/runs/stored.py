@@ -62,7 +62,9 @@ def _rows(path: Path) -> list[dict[str, Any]]:
             rows.append(_checked(json.loads(line, parse_constant=_no_number, parse_float=_number, parse_int=_whole)))
         except (ValueError, RecursionError) as error:
             if number < len(lines) or not rows:
-                raise _no_results(path, f"line {number} is not a result: {error}") from None
+                is_json = not isinstance(error, (json.JSONDecodeError, RecursionError))
+                cause = error if is_json else "it is no JSON object"
+                raise _no_results(path, f"line {number} is not a result: {cause}") from None
             cause = "the line is cut short: the run ended while writing it"
             rows.append({"kind": "missing", "name": f"line {number}", "cause": cause, "cut_short": True})
     return rows

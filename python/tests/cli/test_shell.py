@@ -250,6 +250,13 @@ def test_results_that_are_none(penstock: Run, tmp_path: Path, row: str) -> None:
         assert not (tmp_path / "page.html").exists()
 
 
+@pytest.mark.parametrize("row", ["{", "x", '{"kind": core}', "[" * 99999, '{"a": 1} {}'])
+def test_a_line_that_is_no_json_is_called_so_in_words_of_ours(penstock: Run, tmp_path: Path, row: str) -> None:
+    (tmp_path / "rows.jsonl").write_text(row + "\n")
+    ran = penstock("report", tmp_path / "rows.jsonl", "--out", tmp_path / "page.html")
+    assert_one_line_error(ran, "line 1 is not a result: it is no JSON object; name a file")
+
+
 def test_a_run_that_was_killed_is_reported(penstock: Run, tmp_path: Path) -> None:
     rows = tmp_path / "rows.jsonl"
     options = ("--quick", "--file-bytes", "1MiB", "--repeats", "1", "--seconds", "5", "--dir", tmp_path, "--out", rows)
