@@ -20,8 +20,11 @@ Everything runs without a GPU too: the device "host" is an emulated one on ordin
 TYPE_CHECKING = False  # as of typing, which takes longer to import than all else here
 if TYPE_CHECKING:
     from penstock import (
+        data as data,  # known to type checkers, not in __all__, like flow and nbody
+        flow as flow,
         gpu,
         hmatrix,
+        nbody as nbody,
         torch as torch,  # known to type checkers, not in __all__: see _OF_OTHERS
     )
     from penstock._api import Buffer, Context, File, Outcome, Plan, Transfer
@@ -151,6 +154,7 @@ _HOMES = {
 }
 # Submodules on packages that Penstock does without: not in __all__, so that `import *` works where those are not there.
 _OF_OTHERS = ("torch", "xarray", "zarr_store")
+_SUBMODULES = ("data", "flow", "gpu", "hmatrix", "nbody")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 
@@ -159,7 +163,7 @@ if not TYPE_CHECKING:  # checkers know the names above, and find those that are 
     def __getattr__(name: str) -> object:
         import importlib
 
-        if name in ("gpu", "hmatrix"):
+        if name in _SUBMODULES:
             return importlib.import_module(f"penstock.{name}")
         if name == "_core":  # asked for before its first import, which finds nothing where it was not compiled
             return _compiled()

@@ -61,6 +61,13 @@ def test_importing_it_says_what_it_needs(name: str) -> None:
     assert "pip install" in last
 
 
+@pytest.mark.parametrize("name", ["data", "flow", "gpu", "hmatrix", "nbody"])
+def test_a_package_of_penstock_is_there_without_an_import_of_its_own(name: str) -> None:
+    if name in ("flow", "hmatrix", "nbody"):
+        pytest.importorskip(f"penstock.{name}")
+    assert printed(f"import penstock; print(penstock.{name}.__name__)") == f"penstock.{name}\n"
+
+
 READERS = {
     "hdf5": lambda place: ps.open(place / "no.h5"),
     "netcdf3": lambda place: ps.open(place / "no.nc3"),
