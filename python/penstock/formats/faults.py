@@ -21,7 +21,7 @@ _FOREIGN = (
     (b"\x1f\x8b", "compressed by gzip", "gunzip it first"),
     (b"PK\x03\x04", "a ZIP archive", "unpack it first"),
 )
-kUnharmed = "the file has its old datasets and steps"
+UNHARMED = "the file has its old datasets and steps"
 
 
 class LinkError(Error, KeyError):

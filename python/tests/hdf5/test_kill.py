@@ -11,12 +11,12 @@ from places import PROGRAMS
 
 pytest.importorskip("h5py")
 
-kKills = 200
+KILLS = 200
 
 
 def test_files_survive_two_hundred_killed_writers(tmp_path: Path) -> None:
     program = PROGRAMS / "hdf5_killed.py"
-    command = [sys.executable, str(program), str(tmp_path), str(kKills), "7"]
+    command = [sys.executable, str(program), str(tmp_path), str(KILLS), "7"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 200  # the writers got somewhere before they died

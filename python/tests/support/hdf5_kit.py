@@ -13,7 +13,7 @@ import pytest
 
 from penstock.formats.model import Box, Container, Writer
 
-kDebian = {"h5dump": "hdf5-tools", "ncdump": "netcdf-bin"}
+DEBIAN = {"h5dump": "hdf5-tools", "ncdump": "netcdf-bin"}
 
 
 def whole(shape: tuple[int, ...]) -> Box:
@@ -58,7 +58,7 @@ def debian_tool(name: str) -> str:
     """A tool of the distribution, of an older HDF5 than Python packages bring. Must be there for root."""
     found = shutil.which(name)
     if found is None and os.getuid() != 0:
-        pytest.skip(f"no {name}; `tools/setup.sh test` installs {kDebian[name]}")
+        pytest.skip(f"no {name}; `tools/setup.sh test` installs {DEBIAN[name]}")
     if not found and os.environ.get("PENSTOCK_TESTS_WITHOUT_STOCK_TOOLS"):  # a bare GPU host, where nothing installs
         pytest.skip(f"{name} is not on this host")
     assert found, f"{name} is missing: run tools/setup.sh test"

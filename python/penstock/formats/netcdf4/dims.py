@@ -17,10 +17,10 @@ from h5py import h5a, h5d, h5f, h5i, h5o, h5r, h5s
 from penstock.formats.hdf5.open import high_level, name_bytes, name_text, names_of
 from penstock.formats.model import Shape
 
-kNoVariable = b"This is a netCDF dimension but not a netCDF variable."
-kNotCoordinate = "_nc4_non_coord_"  # before the name of a variable that is named like a dimension and is none
+NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable."
+NOT_COORDINATE = "_nc4_non_coord_"  # before the name of a variable that is named like a dimension and is none
 # What the netCDF library keeps in attributes for itself.
-kHidden = frozenset(
+HIDDEN = frozenset(
     {
         "CLASS",
         "NAME",
@@ -62,7 +62,7 @@ def is_bare(dataset: h5d.DatasetID) -> bool:
     """Whether it is a dimension and no variable."""
     if not h5a.exists(dataset, b"NAME") or not is_scale(dataset):
         return False
-    return _mark(dataset, "NAME").startswith(kNoVariable)
+    return _mark(dataset, "NAME").startswith(NO_VARIABLE)
 
 
 def dimensions_of(file: h5f.FileID, dataset: h5d.DatasetID, paths: Paths) -> tuple[Dimension, ...] | None:

@@ -23,16 +23,16 @@ from penstock.formats.hdf5.stored import Stored
 from penstock.formats.hdf5.values import blank_of
 from penstock.formats.model import Box, ChunkTable, DatasetInfo, Shape, Watch
 from penstock.formats.netcdf4.dims import (
+    HIDDEN,
+    NOT_COORDINATE,
     Dimension,
     Paths,
     dimensions_of,
     is_bare,
-    kHidden,
-    kNotCoordinate,
     lengths_of,
 )
 
-kBoolAttribute = "dtype"  # xarray's mark of a bool, which netCDF does not have
+BOOL_ATTRIBUTE = "dtype"  # xarray's mark of a bool, which netCDF does not have
 
 
 class VariableView(NamedTuple):
@@ -46,7 +46,7 @@ class NetCDFView(Metadata):
     """Metadata of an HDF5 file, as netCDF means it."""
 
     format = "netcdf4"
-    hidden_attributes = kHidden
+    hidden_attributes = HIDDEN
 
     def _begin_views(self) -> None:
         self._views: dict[str, VariableView] = {}
@@ -60,7 +60,7 @@ class NetCDFView(Metadata):
         with explained(self.name, names_exist=True):
             for name in all_names:
                 if _is_variable(file, name_bytes(name)):
-                    found.append(name.replace(kNotCoordinate, ""))
+                    found.append(name.replace(NOT_COORDINATE, ""))
         return tuple(found)
 
     def info(self, name: str) -> DatasetInfo:
@@ -97,8 +97,8 @@ class NetCDFView(Metadata):
         return VariableView(replace(info, shape=shape, dimensions=names), stored.info.shape)
 
     def _typed(self, stored: Stored, info: DatasetInfo) -> DatasetInfo:
-        marked = info.dtype.name == "int8" and h5a.exists(stored.dataset, kBoolAttribute.encode())
-        return replace(info, dtype=DType.of("bool")) if marked and info.attributes[kBoolAttribute] == "bool" else info
+        marked = info.dtype.name == "int8" and h5a.exists(stored.dataset, BOOL_ATTRIBUTE.encode())
+        return replace(info, dtype=DType.of("bool")) if marked and info.attributes[BOOL_ATTRIBUTE] == "bool" else info
 
     def _dimensions(self, stored: Stored) -> tuple[Dimension, ...] | None:
         return dimensions_of(self._current(), stored.dataset, self._paths)
@@ -111,7 +111,7 @@ class NetCDFView(Metadata):
         name = name.strip("/")
         if name not in self._renamed:
             path, _, leaf = name.rpartition("/")
-            other = f"{path}/{kNotCoordinate}{leaf}".strip("/")
+            other = f"{path}/{NOT_COORDINATE}{leaf}".strip("/")
             self._renamed[name] = other if leaf and has(self._current(), other) else name
         return self._renamed[name]
 

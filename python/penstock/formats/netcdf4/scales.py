@@ -15,7 +15,7 @@ from penstock.formats.faults import refused
 from penstock.formats.hdf5.changing.session import shape_object
 from penstock.formats.hdf5.faults import cause_of
 from penstock.formats.hdf5.open import has, high_level, name_bytes
-from penstock.formats.netcdf4.dims import Dimension, is_scale, kNoVariable
+from penstock.formats.netcdf4.dims import NO_VARIABLE, Dimension, is_scale
 from penstock.formats.netcdf4.plan import Planned, Registry
 
 
@@ -56,7 +56,7 @@ def _make_scale(name: str, file: h5f.FileID, dimension: Dimension, plan: Planned
         space = h5s.create_simple((0,), (h5s.UNLIMITED,))
     parent, _, leaf = dimension.path.rpartition("/")
     bare = h5d.create(h5g.open(file, name_bytes(parent) or b"/"), name_bytes(leaf), h5t.IEEE_F32BE, space, create)
-    h5ds.set_scale(bare, kNoVariable + b"%10d" % length)
+    h5ds.set_scale(bare, NO_VARIABLE + b"%10d" % length)
 
 
 def _note_several(file: h5f.FileID, variable: h5d.DatasetID, plan: Planned) -> None:

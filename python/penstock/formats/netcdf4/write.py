@@ -26,7 +26,7 @@ from penstock.formats.hdf5.write import PAGE_BYTES, Hdf5Writer
 from penstock.formats.model import ChunkTable, NewDataset, Shape
 from penstock.formats.netcdf4.dims import Dimension, dimensions_of
 from penstock.formats.netcdf4.plan import Planned, Registry
-from penstock.formats.netcdf4.reader import NetCDFView, kBoolAttribute
+from penstock.formats.netcdf4.reader import BOOL_ATTRIBUTE, NetCDFView
 from penstock.formats.netcdf4.scales import make_scales
 from penstock.formats.netcdf_names import check_length
 
@@ -147,7 +147,7 @@ def _as_netcdf(file: str, new: NewDataset) -> NewDataset:
     _check_names(file, new.name, "a dimension", new.dimensions or ())
     _check_attributes(file, new.name, new.attributes)
     if new.dtype.kind == "b":
-        return replace(new, dtype=DType.of("int8"), attributes={**new.attributes, kBoolAttribute: "bool"})
+        return replace(new, dtype=DType.of("int8"), attributes={**new.attributes, BOOL_ATTRIBUTE: "bool"})
     if new.dtype.name not in _FILLS and new.dtype != DType.objects("text"):
         cause = f"netCDF has no elements of {new.dtype}"
         raise refused(file, cause, "store what it consists of (parts of numbers, members) as variables", new.name)

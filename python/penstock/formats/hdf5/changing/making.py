@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from penstock._error import Error
 from penstock._files.descriptor import flush, write_at
-from penstock.formats.faults import kUnharmed, told
+from penstock.formats.faults import UNHARMED, told
 from penstock.formats.hdf5.changing.apply import apply, undo
 from penstock.formats.hdf5.changing.journal import Note, has_note, read_note, settle
 from penstock.formats.hdf5.changing.order import Fresh
@@ -54,7 +54,7 @@ class Making:
         try:
             self._prepare(fresh)
             self._began = True
-            with told("change the metadata of", self._name, kUnharmed):
+            with told("change the metadata of", self._name, UNHARMED):
                 apply(self._name, self._descriptor, self._note.changes)
             self._ended = self._note.durable  # what a sync loses then, the note brings to an end
             self._finish()
@@ -66,16 +66,16 @@ class Making:
 
     def _prepare(self, fresh: Sequence[Fresh]) -> None:
         self._session.grow(self._note.size)
-        with told("write the metadata of", self._name, kUnharmed):
+        with told("write the metadata of", self._name, UNHARMED):
             for one in fresh:
                 write_at(self._descriptor, one.content, one.offset)
         if self._note.changes and self._note.durable:  # else only power failure needs it, and it takes milliseconds
             self._session.note(self._note)
-        self._settle(kUnharmed)
+        self._settle(UNHARMED)
 
     def _finish(self) -> None:
         if self._note.changes:
-            self._settle(_NOT_STABLE if self._note.durable else kUnharmed)
+            self._settle(_NOT_STABLE if self._note.durable else UNHARMED)
         self._ended = True
         self._session.cut(self._note.size, _MADE)
 

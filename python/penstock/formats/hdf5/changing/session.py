@@ -16,7 +16,7 @@ from h5py import h5d, h5f, h5fd, h5p
 
 from penstock._error import Error
 from penstock._files.descriptor import read_at, write_at
-from penstock.formats.faults import cut_short, damaged, kUnharmed, refused, told
+from penstock.formats.faults import UNHARMED, cut_short, damaged, refused, told
 from penstock.formats.hdf5.changing.journal import Note, without_note, write_note
 from penstock.formats.hdf5.changing.order import Superblock, read_superblock
 from penstock.formats.hdf5.changing.overlay import PAGE_BYTES, Overlay, Real
@@ -106,7 +106,7 @@ class Session:
 
     def note(self, note: Note) -> None:
         """Behind all that is there."""
-        with told("note the changes behind the end of", self.name, kUnharmed):
+        with told("note the changes behind the end of", self.name, UNHARMED):
             write_note(self.descriptor, os.fstat(self.descriptor).st_size, note)
 
     def cut(self, size: int, advice: str) -> None:
@@ -116,7 +116,7 @@ class Session:
     def cut_back(self) -> None:
         """As the file was found: nothing leads behind its old end."""
         assert self.old is not None
-        self.cut(self.old.end, kUnharmed)
+        self.cut(self.old.end, UNHARMED)
 
     def forget_note(self) -> None:
         """That a writer left, and others have written since."""
@@ -124,7 +124,7 @@ class Session:
         self._cut("cut off the note of a dead writer in", self.old.end)
         self._found_bytes = self.old.end
 
-    def _cut(self, operation: str, size: int, advice: str = kUnharmed) -> None:
+    def _cut(self, operation: str, size: int, advice: str = UNHARMED) -> None:
         with told(operation, self.name, advice):
             if os.fstat(self.descriptor).st_size != size:
                 os.ftruncate(self.descriptor, size)
