@@ -29,6 +29,7 @@ class DocsFigure:
     table: str
     draw: Callable[[Rows], Figure | None]
     title: str
+    beside_table: bool = False  # shown by the page of its table, not by one with more words
 
 
 DRAWN = {  # by the name of the file
@@ -36,13 +37,19 @@ DRAWN = {  # by the name of the file
     "h200-core": DocsFigure("core/h200", beside_peers.beside_peers, "Penstock beside ceilings and peers, one H200"),
     "h200-formats": DocsFigure("formats/h200", beside_peers.beside_peers, "Arrays of files to a GPU, one H200"),
     "h200-first-touch": DocsFigure(
-        "first-touch/h200", first_touch.figures.by_problem_size, "Bandwidth against problem size, one H200"
+        "first-touch/h200",
+        first_touch.figures.by_problem_size,
+        "Bandwidth against problem size, one H200",
+        beside_table=True,
     ),
     "h200-choice": DocsFigure(
-        "choice/h200", choice.figures.choice_figure, "Ways of choosing beside the fastest path, one H200"
+        "choice/h200",
+        choice.figures.choice_figure,
+        "Ways of choosing beside the fastest path, one H200",
+        beside_table=True,
     ),
     "h200-gpu-io-blocks": DocsFigure(
-        "gpu-io/h200", gpu_io.figures.blocks_figure, "Requests a second by threads a block, one H200"
+        "gpu-io/h200", gpu_io.figures.blocks_figure, "Requests a second by threads a block, one H200", beside_table=True
     ),
     "h100-gpu-io-blocks": DocsFigure(
         "gpu-io/h100", gpu_io.figures.blocks_figure, "Requests a second by threads a block, one H100"

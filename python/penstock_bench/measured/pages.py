@@ -11,6 +11,7 @@ from pathlib import Path
 
 from penstock_bench.engine.listing import Cell, Listing, SuitePage, in_order, markdown_table, number
 from penstock_bench.measured import table
+from penstock_bench.measured.drawing import DRAWN
 from penstock_bench.measured.table import MeasuredTable
 from penstock_bench.runs.suites import SUITES
 
@@ -56,8 +57,8 @@ def _index(tables: dict[str, MeasuredTable]) -> str:
 def _page(suite: str, tables: dict[str, MeasuredTable]) -> str:
     about = f"{KEPT[suite].about} What the suite does: [bench.md](../bench.md#{suite})."
     words = (
-        "Medians, with their 95 % interval in brackets where there are three samples or more that differ; n is the "
-        "number of samples. What misses its aim is in bold."
+        "Medians, with their 95 % interval in brackets where three samples or more differ; n is the number of samples. "
+        "What misses its aim is in bold."
     )
     parts = [f"# {suite}\n\n{about}\n\n{words}\n"]
     parts += [_part(suite, name, one) for name, one in tables.items()]
@@ -72,10 +73,15 @@ def _part(suite: str, name: str, one: MeasuredTable) -> str:
     )
     of = f"revision {head['revision']}, {head['date']}" if "date" in head else f"revision {head['revision']}"
     made = f"Made by `{COMMAND}` from [{name}]({_path(name)}): `{head['made by']}`, {', '.join([*sizes, of])}."
-    words = [f"{made} {'; '.join(where)}.", head.get("note", ""), _promises(one), _hosts(one)]
+    words = [f"{made} {'; '.join(where)}.", head.get("note", ""), _promises(one), _hosts(one), _figures(name)]
     words += [listing.markdown(_cells(one, listing)) for listing in KEPT[suite].listings]
     words += ["\n".join(f"- Not measured: {text}" for key, text in head.items() if key.startswith("not measured"))]
     return f"## {head['title']}\n\n" + "\n\n".join(part.rstrip("\n") for part in words if part) + "\n"
+
+
+def _figures(name: str) -> str:
+    own = {of: one.title for of, one in DRAWN.items() if one.beside_table and one.table == name}
+    return "\n\n".join(f"![{title}](../figures/{of}.svg)" for of, title in own.items())
 
 
 def _cells(one: MeasuredTable, listing: Listing) -> list[Cell]:

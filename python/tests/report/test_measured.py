@@ -176,6 +176,17 @@ def test_figures_are_drawn_of_the_tables(tmp_path: Path) -> None:
         assert set(mine) == set(kept), "run `python -m penstock_bench.measured figures` at the top of the tree"
 
 
+@pytest.mark.parametrize("path", sorted((ROOT / "docs" / "figures").iterdir()), ids=lambda path: path.name)
+def test_each_figure_is_shown_by_a_page(path: Path) -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    shown = {
+        (page.parent / link).resolve()
+        for page in pages
+        for link in re.findall(r"!\[[^]]*\]\(([^)]+)\)", page.read_text())
+    }
+    assert path.resolve() in shown
+
+
 def _kept(path: Path) -> Path:
     return ROOT / "docs" / "figures" / path.name
 
