@@ -24,6 +24,7 @@ FORMATS = {  # pages, and the packages that their code needs
     "npy": (),
     "safetensors": (),
     "raw": (),
+    "raw-history": (),
     "xarray": ("xarray",),
     "particles": ("h5py",),
 }
@@ -37,6 +38,7 @@ PAGES = (
     "docs/simulation.md",
     *(f"docs/simulation/{one}.md" for one in ("stores", "ranks", "scale", "restarts", "snapshots")),
     "docs/unmodified.md",
+    "docs/untrusted-files.md",
     "docs/applications/hmatrix.md",
     "docs/formats/hmat.md",
     "docs/formats/hdf5-driver.md",
@@ -256,3 +258,9 @@ def test_each_figure_of_a_machine_in_the_readme_has_its_results_beside_it() -> N
         of = [suite for suite in suites if figure.removeprefix("h200-").startswith(suite)]
         assert of, f"{figure}: no page of its numbers is linked"
         assert all((ROOT / "bench/tables" / suite / "h200.csv").is_file() for suite in of)
+
+
+def test_the_list_of_examples_has_each_program() -> None:
+    listed = set(re.findall(r"\]\(([^)#]+)\)", (ROOT / "examples/README.md").read_text()))
+    programs = {path for path in (ROOT / "examples").rglob("*") if path.suffix in (".py", ".c", ".cpp", ".cu", ".f90")}
+    assert listed == {str(path.relative_to(ROOT / "examples")) for path in programs}
