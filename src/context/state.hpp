@@ -92,6 +92,7 @@ class ContextState {
     Profiles profiles;
     SmallPlans small_plans;
     std::shared_ptr<std::atomic<int>> running = std::make_shared<std::atomic<int>>(0);  // transfers under way
+    std::atomic<unsigned> decoding{0};  // calls of small reads that decode chunks on several cores
 
   private:
     ProcessMark process_;

@@ -93,7 +93,8 @@ bool ChunkReads::decode_ahead(const Wanted& wanted, std::byte* to) {
     const auto& pipeline = nb::cast<const data::Pipeline&>(source_.pipeline);
     const GilReleased release;
     data::ChunksRead read =
-        data::read_and_decode({*file_, wanted.places}, data::ChunkWork{pipeline, chunks, boxes}, data::CoreOptions{});
+        data::read_and_decode({*file_, wanted.places}, data::ChunkWork{pipeline, chunks, boxes},
+                              data::CoreOptions{.threads = share_.threads()});
     if (read.left || read.decoded.done != chunks.size()) return false;
     moved_ = std::move(read.reads);
     decoded_ahead_ = true;

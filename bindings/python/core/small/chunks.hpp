@@ -7,12 +7,15 @@
 // transfer, which tells the error.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <list>
 #include <map>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "context/state.hpp"
 #include "data/decode/pipeline.hpp"
 #include "data/decode/read_chunks.hpp"
 #include "data/layout/layout.hpp"
@@ -37,12 +40,28 @@ struct ChunkPieces {
     std::span<const data::RowCopy> copies{};  // after the runs
 };
 
+// A share of the cores, of all calls that have one now: each would otherwise begin as many threads as there are cores.
+class ShareOfCores {
+  public:
+    explicit ShareOfCores(context::ContextState& state)
+        : calls_(state.decoding), threads_(std::max(1U, state.machine().cpus / (calls_.fetch_add(1) + 1))) {}
+    ~ShareOfCores() { calls_.fetch_sub(1); }
+    ShareOfCores(const ShareOfCores&) = delete;
+    ShareOfCores& operator=(const ShareOfCores&) = delete;
+    unsigned threads() const noexcept { return threads_; }
+
+  private:
+    std::atomic<unsigned>& calls_;
+    unsigned threads_;
+};
+
 // Requires: the GIL, for all of it. It is let go of while bytes are read and decoded.
 class ChunkReads {
   public:
     enum class Found { absent, not_open, here };
     static constexpr std::uint64_t kMostAhead = 16 * kMiB;  // decoded; as many bytes are kept for later reads
-    ChunkReads(const ChunkSource& source, const File* file) : source_(source), file_(file) {}
+    ChunkReads(const ChunkSource& source, const File* file, context::ContextState& state)
+        : source_(source), file_(file), share_(state) {}
     ~ChunkReads() {
         for (Py_buffer& one : borrowed_) PyBuffer_Release(&one);
     }
@@ -86,6 +105,7 @@ class ChunkReads {
 
     const ChunkSource& source_;
     const File* file_;
+    const ShareOfCores share_;
     std::list<Py_buffer> borrowed_{};
     std::map<std::uint64_t, Here> here_{};  // chunks, which borrowed_ and made_ hold
     Here now_{};  // chunk number_

@@ -491,7 +491,7 @@ class SmallReader {
         const auto lent = context::ContextState::of(context_).engine.lend(is_staged ? place.second.bytes : 0);
         if (is_staged && lent.memory().empty()) return Took::nothing;
         auto* const data = is_staged ? lent.memory().data() : static_cast<std::byte*>(place.second.data);
-        ChunkReads chunks(source_.chunks, place.first);
+        ChunkReads chunks(source_.chunks, place.first, context::ContextState::of(context_));
         if (const auto ready = chunks.take(pieces, data); ready != ChunkReads::Found::here) {
             return ready == ChunkReads::Found::not_open ? Took::not_open : Took::nothing;
         }
