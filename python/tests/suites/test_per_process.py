@@ -8,6 +8,7 @@ import re
 import select
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import time
@@ -31,6 +32,7 @@ from penstock_bench.report.show import print_results
 from penstock_bench.runs import definitions, session, stored
 from penstock_bench.suites.per_process import launching, measure, peers, table, toolchain, words
 from penstock_bench.suites.per_process.cases import FORTRAN, OFFLOADED, RUN, UNBUFFERED, WAYS, C, Case, cases
+from penstock_bench.suites.per_process.rank_files import RankFiles
 
 Rows = list[dict[str, Any]]
 SIZE = 1 << 20
@@ -47,7 +49,7 @@ int main(int count, char** words) {
     double* array = malloc(elements * sizeof *array);
     for (size_t i = 0; i < elements; ++i) array[i] = i;
     FILE* stream = fopen(words[2], writes ? "r+b" : "rb");
-    if (count != 4 || !stream) return 1;
+    if (count != 4 || !stream || setvbuf(stream, malloc(8192), _IOFBF, 8192)) return 1;
     double start = now();
     size_t moved = writes ? fwrite(array, 8, elements, stream) : fread(array, 8, elements, stream);
     fflush(stream);
@@ -178,22 +180,26 @@ def test_a_process_that_fails_ends_all_and_says_why(rig: Callable[..., Rig], mon
 
 
 def test_as_published_takes_the_time_that_a_plain_program_takes(rig: Callable[..., Rig], tmp_path: Path) -> None:
-    """Turn by turn; the least of each, of more turns while the machine is busy. An fsync or the filling of the array in
-    the time would make it several times as long in each of them."""
-    source, plain, file = tmp_path / "plain.c", tmp_path / "plain", tmp_path / "plain.bin"
+    """Turn by turn, as long as the median of their ratios is not within 15 %: on quiet cores and on busy ones it is
+    0.95 to 1.05. How fast the page cache is depends on how the file was made: the plain program has a copy of the
+    suite's, made as the suite makes it."""
+    source, plain, folder = tmp_path / "plain.c", tmp_path / "plain", tmp_path / "copies"
     source.write_text(PLAIN)
     subprocess.run([need_compiler(), "-O2", "-o", plain, source], check=True, timeout=LIMIT_S)
     size, made = 8 * SIZE, rig(as_published=True)
-    file.write_bytes(bytes(size))
+    folder.mkdir()
+    copies, case = RankFiles(made.bench.files.context, folder), Case(C, "write", size, 1, 8192)
     for direction in ("write", "read"):
-        ours, theirs = [], []
+        ratios = []
         for turn in range(60):
-            ours.append(made.measure(C, direction, size, 1)["seconds"])
-            command = [str(plain), direction, str(file), str(size // 8)]
-            theirs.append(float(subprocess.run(command, check=True, capture_output=True, timeout=LIMIT_S).stdout))
-            if turn >= 8 and 0.5 < min(ours) / min(theirs) < 2:
+            ours = made.measure(C, direction, size, 1)["seconds"]
+            copies.make(case, 7)  # or only on stable storage, from the second turn on: as the suite does it
+            command = [str(plain), direction, str(folder / "0.bin"), str(size // 8)]
+            theirs = float(subprocess.run(command, check=True, capture_output=True, timeout=LIMIT_S).stdout)
+            ratios.append(ours / theirs)
+            if turn >= 14 and 0.85 < statistics.median(ratios) < 1.15:
                 break
-        assert 0.5 < min(ours) / min(theirs) < 2, (direction, ours, theirs)
+        assert 0.85 < statistics.median(ratios) < 1.15, (direction, ratios)
 
 
 def test_what_does_not_fit_is_left_out_in_words_or_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
