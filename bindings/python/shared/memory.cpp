@@ -30,7 +30,7 @@ void refuse_objects(nb::handle object) {
 
 // Says why an object does not lend its memory, in Penstock's words: each library has its own. The object is asked again
 // for whatever it has. Requires: Python has an exception of the first refusal.
-[[noreturn]] void refuse_export(nb::handle object, Use use) {
+[[noreturn]] void refuse_export(nb::handle object, BorrowedMemory::Use use) {
     const nb::python_error first;
     Py_buffer whatever{};
     if (PyObject_GetBuffer(object.ptr(), &whatever, PyBUF_FULL_RO) != 0) {
@@ -39,7 +39,7 @@ void refuse_objects(nb::handle object) {
     }
     const bool is_read_only = whatever.readonly != 0, is_contiguous = PyBuffer_IsContiguous(&whatever, 'C') != 0;
     PyBuffer_Release(&whatever);
-    if (use == Use::write_into && is_read_only) {
+    if (use == BorrowedMemory::Use::write_into && is_read_only) {
         refuse_memory("it is read-only", "pass memory that can be written, such as a bytearray");
     }
     if (!is_contiguous) refuse_memory("it is not contiguous", "pass numpy.ascontiguousarray(x)");
