@@ -46,7 +46,8 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Plan:
-    """What a transfer does: a text of one line a step, and the steps as data."""
+    """What a transfer does: a text of one line a step, and the steps as data. `pinned_bytes` is the staging memory that
+    it needs at most."""
 
     text: str
     pinned_bytes: int

@@ -25,7 +25,8 @@ HALO = _flow.HALO
 
 @dataclass(frozen=True)
 class FlowField:
-    """What a field is, in the words of the CF conventions; without a standard name that is empty."""
+    """What a field is, in the words of the CF conventions: `long_name`, `units`, and a `standard_name` where it has
+    one. `name` is that in a file."""
 
     name: str
     long_name: str

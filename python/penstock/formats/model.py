@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Extent(NamedTuple):
-    """A byte range of a file."""
+    """A byte range of a file: so many `bytes` from `offset_bytes` on."""
 
     file: str
     offset_bytes: int

@@ -48,7 +48,11 @@ class CacheOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Source:
-    """An array in a file, or in several, as open() names it."""
+    """An array in a file, or in several, as open() names it.
+
+    Args:
+        path, dtype, shape, mode, offset_bytes, dataset, stripe_bytes, format: as of open().
+    """
 
     path: FileName | Sequence[FileName]
     dtype: Any = None

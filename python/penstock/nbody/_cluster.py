@@ -64,6 +64,7 @@ class Cluster:
 
     @property
     def bodies(self) -> int:
+        """How many there are."""
         return self._raw.bodies
 
     @property

@@ -144,13 +144,22 @@ def undocumented(name: str, kind: type) -> Iterator[str]:
             yield f"{name}.{member}"
 
 
+def untold_fields(name: str, kind: type) -> Iterator[str]:
+    """Public fields that the words about their class do not name."""
+    for field in vars(kind).get("__annotations__", {}):
+        if not field.startswith("_") and not re.search(rf"\b{field}\b", kind.__doc__ or ""):
+            yield f"{name}.{field}"
+
+
 def test_every_public_member_says_what_it_is() -> None:
     found = [(name, getattr(ps, name)) for name in ps.__all__ if name not in ("gpu", "hmatrix")]
-    for module in (ps.gpu, ps.hmatrix):
+    for module in (ps.gpu, ps.hmatrix, pytest.importorskip("penstock.nbody"), pytest.importorskip("penstock.flow")):
         found += [(f"{module.__name__}.{name}", getattr(module, name)) for name in module.__all__]
     assert [name for name, one in found if not (one.__doc__ or "").strip()] == []
     assert [name for name, one in found if (one.__doc__ or "").lstrip().startswith("Args:")] == [], "arguments of what?"
-    assert [text for name, one in found if isinstance(one, type) for text in undocumented(name, one)] == []
+    types = [(name, one) for name, one in found if isinstance(one, type)]
+    assert [text for name, one in types for text in undocumented(name, one)] == []
+    assert [text for name, one in types if not issubclass(one, dict) for text in untold_fields(name, one)] == []
 
 
 def test_types_and_codes_that_docstrings_name_are_there() -> None:
