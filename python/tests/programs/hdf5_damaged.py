@@ -68,6 +68,7 @@ def main(folder: Path, count: int, seed: int) -> None:
     path, good = folder / "x.h5", 0
     for libver in ("earliest", "v108", "v110"):
         for raw in mutations(make(path, libver), count // 3, seed):
+            (folder / "given.h5").write_bytes(raw)  # as it was, should this process die of it
             path.write_bytes(raw)
             good += survives(lambda: Hdf5(path)) + survives(lambda: NetCDF4(path))
             good += survives(lambda: Hdf5Writer(path, append=True))
