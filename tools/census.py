@@ -80,6 +80,7 @@ def count(sources: dict[str, Source]) -> dict[str, float]:
         places = [s for path, s in sources.items() if re.search(name, s.code or s.text) and not re.search(own, path)]
         found[f"places of {what}"] = len([s for s in places if s.suffix in CPP | {".py", ".cmake", ".toml"}])
     found["circles of Python"] = sum(1 for _ in layers.tree_circles(sources))
+    found["circles of C++'s folders"] = layers.folder_circles(sources)
     found["imports upward in Python"] = sum(1 for _ in layers.tree_python_layers(sources))
     found["largest folder"] = max(len(paths) for paths in tree.by_folder(sources).values())
     found["folders over the limit"] = sum(1 for _ in tree.tree_folders(sources))

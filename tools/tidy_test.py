@@ -8,6 +8,7 @@ one in a process of its own, as ctest does, the others in this one.
 import contextlib
 import io
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -327,6 +328,25 @@ class Tidy(unittest.TestCase):
         self.assertEqual(tidy(planted, "print | src/os/fd.cpp | wrong rule\n")[0], 1)
         self.assertEqual(tidy(planted, "raw-memory | src/os/fd.cpp |\n")[0], 1)
         self.assertIn("nothing needs it", tidy(LAWFUL, "print | src/os/fd.cpp | no longer true\n")[1])
+
+    def test_the_page_of_what_was_left_tells_what_the_census_counts(self):
+        """Within a tenth: each new type would have to be told there otherwise."""
+        (page,) = (TOOLS.parent / "docs" / "decisions").glob("0067-*.md")
+        counts = json.loads(run(census, "--root", str(TOOLS.parent), "--json")[1])
+        rows = dict(re.findall(r"^\| ([^|]+) \|.*\| ([^|]+) \|$", page.read_text(), re.M))
+        told = {row: [int(number) for number in re.findall(r"\d+", now.replace(",", ""))] for row, now in rows.items()}
+        folders = "circles of C++'s folders"
+        for row, keys in {
+            "names of two types": ["names of two types"],
+            "circles of Python's imports; of C++'s includes; of C++'s folders": ["circles of Python", "", folders],
+            "types on a read, C++": ["types on a read, C++"],
+            "types on a read, Python": ["types on a read, Python", "modules on a read, Python"],
+            "types": ["types"],
+            "places to touch for a path; a format; a suite": [f"places of {one}" for one in census.PLACES],
+        }.items():
+            for key, number in zip(keys, told[row], strict=True):
+                if key:
+                    self.assertLessEqual(abs(number - counts[key]), counts[key] / 10, f"{row}: {key} is {counts[key]}")
 
     def test_the_census_counts_what_is_there(self):
         files = LAWFUL | {"python/penstock/_evidence.py": PYTHON + "from . import cli\nclass Part:\n    pass\n"}

@@ -227,6 +227,19 @@ def tree_circles(sources: dict[str, Source]) -> Iterator[Finding]:
         yield Finding("circle", known[first].path, 1, "imports in a circle: " + ", ".join(sorted(circle)))
 
 
+def folder_circles(sources: dict[str, Source]) -> int:
+    """How many circles folders of C and C++ make by their includes, without those of tests: what no law forbids."""
+    graph: dict[str, set[str]] = {}
+    for source in sources.values():
+        if source.suffix in CPP and not re.search(TESTS, source.path):
+            targets = {found(source, name, sources) for _, _, name in includes(source)}
+            folders = {sources[target].folder for target in targets if target and sources[target].suffix in CPP}
+            graph.setdefault(source.folder, set()).update(folders - {source.folder})
+            for folder in folders:
+                graph.setdefault(folder, set())
+    return sum(1 for _ in circles({folder: sorted(targets) for folder, targets in graph.items()}))
+
+
 def tree_include_circles(sources: dict[str, Source]) -> Iterator[Finding]:
     """Files of C and C++ that include each other, over any number of others."""
     graph = {}
