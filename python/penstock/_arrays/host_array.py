@@ -13,8 +13,8 @@ import numpy as np
 
 
 class HostArray(np.ndarray[Any, Any]):
-    """What reading text of variable length, lists and references gives: an array of NumPy, on every device. Its `device`
-    is NumPy's own, "cpu"."""
+    """What reading text of variable length, lists and references gives: an array of NumPy, on every device. `device` is
+    NumPy's own, "cpu"."""
 
     on_host = True
 
