@@ -287,8 +287,8 @@ def test_wrong_metadata_are_told(members: dict[str, Any], words: str, tmp_path: 
         ({"chunk_grid": {"name": "rectilinear"}}, "'rectilinear' is not 'regular'"),
         ({"chunk_key_encoding": {"name": "../x"}}, "not one of 'default' and 'v2'"),
         ({"storage_transformers": ["x"]}, "storage transformers"),
-        ({"surprise": {}}, "nobody here understands"),
-        ({"surprise": {"must_understand": True}}, "nobody here understands"),
+        ({"surprise": {}}, "Penstock does not know"),
+        ({"surprise": {"must_understand": True}}, "Penstock does not know"),
     ],
 )
 def test_what_is_valid_and_not_done_is_listed_and_refused(members: dict[str, Any], words: str, tmp_path: Path) -> None:
