@@ -131,7 +131,10 @@ Several = Literal["hdf5", "netcdf4", "netcdf3", "safetensors", "zarr", "raw-hist
 _BY_SUFFIX = {suffix: one for one in FORMATS.values() for suffix in one.suffixes}
 
 
-def signed(formats: Mapping[str, Format]) -> list[tuple[tuple[bytes, ...], tuple[int, ...], list[Format]]]:
+_Signed = tuple[tuple[bytes, ...], tuple[int, ...], list[Format]]
+
+
+def signed(formats: Mapping[str, Format]) -> list[_Signed]:
     """First bytes; where they may be, ascending; and the formats that begin so."""
     kinds = dict.fromkeys((one.begins, one.starts) for one in formats.values() if one.begins)
     return [(*kind, [one for one in formats.values() if (one.begins, one.starts) == kind]) for kind in kinds]
@@ -238,12 +241,18 @@ def _by_bytes(name: str, descriptor: int, begin: bytes, file_bytes: int) -> Form
     return named if named in alike else next(iter(alike), None)
 
 
-# What a file may have that load_plain() leaves to others, as the core takes it.
-_MARKS = (
-    *((one, starts) for begins, starts, _ in _SIGNED for one in begins),
-    (b"{", (8,)),  # see _is_safetensors
-    *((begin[:16], (0,)) for begin, _ in _OTHERS.values()),
-)
+def marks(
+    formats: list[tuple[tuple[bytes, ...], tuple[int, ...], list[Format]]],
+) -> tuple[tuple[bytes, tuple[int, ...]], ...]:
+    """What a file may have that load_plain() leaves to others, as the core takes it."""
+    return (
+        *((one, starts) for begins, starts, _ in formats for one in begins),
+        (b"{", (8,)),  # see _is_safetensors
+        *((begin[:16], (0,)) for begin, _ in _OTHERS.values()),
+    )
+
+
+_MARKS = marks(_SIGNED)
 
 
 def load_plain(context: Context, name: str) -> _core.Buffer | None:
