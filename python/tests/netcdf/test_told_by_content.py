@@ -12,7 +12,7 @@ h5py = pytest.importorskip("h5py")
 netCDF4 = pytest.importorskip("netCDF4")
 
 import penstock  # noqa: E402
-from penstock.formats.hdf5 import reader as hdf5_reader  # noqa: E402
+from penstock.formats.hdf5 import shared as hdf5_shared  # noqa: E402
 
 VALUES = np.arange(6, dtype="f4").reshape(2, 3)
 
@@ -80,8 +80,8 @@ def test_a_plain_hdf5_file_is_opened_once(tmp_path: Path, name: str, monkeypatch
         opened.append(path)
         return original(path)
 
-    original = hdf5_reader.open_file
-    monkeypatch.setattr(hdf5_reader, "open_file", counting)
+    original = hdf5_shared.open_file
+    monkeypatch.setattr(hdf5_shared, "open_file", counting)
     with penstock.open(tmp_path / name, device="host") as found:
         assert found.format == "hdf5" and np.array_equal(found["T"][...].to_numpy(), VALUES)
     assert opened == [str(tmp_path / name)]

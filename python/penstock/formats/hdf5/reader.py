@@ -11,12 +11,13 @@ import math
 import os
 
 import numpy as np
-from h5py import h5f
+from h5py import h5d, h5f
 
 from penstock.formats.faults import unsupported
 from penstock.formats.hdf5 import virtual as hdf5_virtual
 from penstock.formats.hdf5.metadata import Metadata
-from penstock.formats.hdf5.open import check_unchanged, close_file, open_file, stamp_of
+from penstock.formats.hdf5.open import check_unchanged, stamp_of
+from penstock.formats.hdf5.shared import SharedHandle, share_file
 from penstock.formats.hdf5.stored import Stored
 from penstock.formats.model import Box, ChunkTable, Watch
 
@@ -35,7 +36,7 @@ class Hdf5(Metadata):
         super().__init__(name, skip_checksums)
         self.depth = depth
         self._stamps = {self.name: stamp_of(self.name)}  # of all files that answers depend on
-        self._file: h5f.FileID | None = open_file(self.name)
+        self._shared: SharedHandle | None = share_file(self.name, self._stamps[self.name])
         self._looked_up: set[str] = set()  # datasets of which a few chunks were found
 
     def close(self) -> None:
@@ -43,19 +44,21 @@ class Hdf5(Metadata):
         self._indexes.clear()
         self._sources.clear()
         self._opened.clear()
-        if self._file is not None:
-            close_file(self._file)
-            self._file = None
+        self._shared = None
 
     def _current(self) -> h5f.FileID:
-        if self._file is None:
+        if self._shared is None:
             raise ValueError(f"{self.name} is closed")
         check_unchanged(self.name, self._stamps[self.name])
-        return self._file
+        return self._shared.file
 
     @property
     def _reading_file(self) -> h5f.FileID | None:
-        return self._file
+        return None if self._shared is None else self._shared.file
+
+    def _home(self, dataset: h5d.DatasetID) -> str:
+        found = super()._home(dataset)
+        return self.name if self._shared is not None and found == self._shared.name else found
 
     def _watched_bytes(self, file: str) -> int:
         if file not in self._stamps:
