@@ -94,7 +94,6 @@ def test_a_format_comes_by_a_module_and_a_row(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setitem(registry.FORMATS, "tiny", row)
     monkeypatch.setitem(registry._BY_SUFFIX, ".tiny", row)
     monkeypatch.setattr(registry, "_SIGNED", registry.signed(registry.FORMATS))
-    monkeypatch.setattr(registry, "_MARKS", (*registry._MARKS, (b"TINYFILE", (0,))))  # made of _SIGNED on import
     monkeypatch.setattr(registry, "_MARKS", registry.marks(registry._SIGNED))
     values = np.arange(1000.0)
     path = tmp_path / "x.tiny"
