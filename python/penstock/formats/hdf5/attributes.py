@@ -16,7 +16,7 @@ from h5py import h5, h5a, h5p, h5t
 from penstock.formats.faults import refused, unsupported
 from penstock.formats.hdf5.faults import cause_of
 from penstock.formats.hdf5.open import explained, high_level, name_text
-from penstock.formats.hdf5.values import reference_of, told
+from penstock.formats.hdf5.values import in_order, reference_of, told
 
 Opener = Callable[[], Any]
 
@@ -38,7 +38,7 @@ class StoredAttributes(Mapping[str, Any]):
         if not is_there:
             raise KeyError(name)
         try:
-            value = plain(_followed(attributes[name], attributes))
+            value = plain(_followed(attributes[name], name, attributes))
             return value[0] if self._hidden and _is_single(value) else value
         except (OSError, TypeError, ValueError, RuntimeError) as error:
             raise unsupported(self._file, f"attribute {name!r} cannot be read: {cause_of(error)}") from error
@@ -66,12 +66,15 @@ class StoredAttributes(Mapping[str, Any]):
         return found
 
 
-def _followed(value: Any, attributes: h5py.AttributeManager) -> Any:
-    """References as ours, which can be followed; also in arrays, lists and members."""
+def _followed(value: Any, name: str, attributes: h5py.AttributeManager) -> Any:
+    """References as ours, which can be followed; also in arrays, lists and members. Numbers of lists as they are."""
     if isinstance(value, (h5py.Reference, h5py.RegionReference)):
         return reference_of(value, attributes._id)
     if isinstance(value, np.ndarray) and value.dtype.hasobject and not h5py.check_string_dtype(value.dtype):
         return told(value, value.dtype, attributes._id)
+    if isinstance(value, np.ndarray) and value.ndim == 1 and not value.dtype.hasobject:
+        inner = h5py.check_vlen_dtype(attributes.get_id(name).dtype)  # the value is one list
+        return value if inner is None else in_order(value, np.dtype(inner))
     return value
 
 
