@@ -101,7 +101,7 @@ HistoryState::HistoryState(const Context& context, std::string name, const Histo
     }
     if (!std::isfinite(options.start_time)) throw refused(operation, "start_time is no number", "give a finite time");
     check_calendar(options.calendar);
-    check_time_units(options.time_units);
+    check_time_units(options.time_units, options.calendar);
     static_cast<void>(makes_store(options.format));  // throws of an unknown format
     filters_of("history", options.compression, options, sizeof(float));
 }

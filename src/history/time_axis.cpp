@@ -24,14 +24,22 @@ constexpr std::array kTimeUnits{"microsecond", "microseconds", "us",    "millise
 
 bool is_digit(char one) noexcept { return one >= '0' && one <= '9'; }
 
-// Takes a number of 1 to `digits` digits, which is from `least` to `most`.
-bool take_number(std::string_view& rest, std::size_t digits, int least, int most) noexcept {
-    int value = 0;
+struct LeastAndMost {
+    int least, most;
+};
+
+// Takes a number of 1 to `digits` digits, which is in the range.
+bool take_number(std::string_view& rest, std::size_t digits, LeastAndMost range, int& found) noexcept {
     std::size_t count = 0;
-    for (; count < digits && count < rest.size() && is_digit(rest[count]); ++count)
-        value = 10 * value + rest[count] - '0';
+    for (found = 0; count < digits && count < rest.size() && is_digit(rest[count]); ++count)
+        found = 10 * found + rest[count] - '0';
     rest.remove_prefix(count);
-    return count != 0 && value >= least && value <= most;
+    return count != 0 && found >= range.least && found <= range.most;
+}
+
+bool take_number(std::string_view& rest, std::size_t digits, int least, int most) noexcept {
+    int found = 0;
+    return take_number(rest, digits, {least, most}, found);
 }
 
 bool take(std::string_view& rest, char wanted) noexcept {
@@ -40,19 +48,53 @@ bool take(std::string_view& rest, char wanted) noexcept {
     return true;
 }
 
-bool take_date(std::string_view& rest) noexcept {
-    if (!take(rest, '-')) take(rest, '+');
-    return take_number(rest, 6, 0, 999'999) && take(rest, '-') && take_number(rest, 2, 1, 12) && take(rest, '-') &&
-           take_number(rest, 2, 1, 31);
+struct Date {
+    int year = 0, month = 1, day = 1;
+};
+
+bool take_date(std::string_view& rest, Date& found) noexcept {
+    const bool is_before = take(rest, '-');
+    if (!is_before) take(rest, '+');
+    const bool is_date = take_number(rest, 6, {0, 999'999}, found.year) && take(rest, '-') &&
+                         take_number(rest, 2, {1, 12}, found.month) && take(rest, '-') &&
+                         take_number(rest, 2, {1, 31}, found.day);
+    if (is_before) found.year = -found.year;
+    return is_date;
+}
+
+bool is_mixed(std::string_view calendar) noexcept { return calendar == "standard" || calendar == "gregorian"; }
+
+bool is_leap(const Date& date, std::string_view calendar) noexcept {
+    if (calendar == "noleap" || calendar == "365_day") return false;
+    if (calendar == "all_leap" || calendar == "366_day" || calendar == "none") return true;
+    // The year before 1 is -1 where there is no year 0.
+    const int year = date.year < 0 && calendar != "proleptic_gregorian" ? date.year + 1 : date.year;
+    if (year % 4 != 0) return false;
+    return calendar == "julian" || (is_mixed(calendar) && year < 1582) || year % 100 != 0 || year % 400 == 0;
+}
+
+// Why the calendar has no such day; empty: it has.
+std::string absence(const Date& date, const std::string& calendar) {
+    constexpr std::array kDays{31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    if (date.year == 0 && (is_mixed(calendar) || calendar == "julian")) return "has no year 0";
+    if (is_mixed(calendar) && date.year == 1582 && date.month == 10 && date.day > 4 && date.day < 15) {
+        return "goes from 1582-10-04 to 1582-10-15";
+    }
+    int days = kDays[static_cast<std::size_t>(date.month - 1)];
+    if (date.month == 2 && is_leap(date, calendar)) days = 29;
+    if (calendar == "360_day") days = 30;
+    if (date.day <= days) return "";
+    return "has " + std::to_string(days) + " days in month " + std::to_string(date.month) + " of year " +
+           std::to_string(date.year);
 }
 
 // hh, hh:mm, hh:mm:ss or hh:mm:ss.fraction
 bool take_time(std::string_view& rest) noexcept {
-    if (!take_number(rest, 2, 0, 24)) return false;
+    if (!take_number(rest, 2, 0, 23)) return false;
     if (!take(rest, ':')) return true;
     if (!take_number(rest, 2, 0, 59)) return false;
     if (!take(rest, ':')) return true;
-    if (!take_number(rest, 2, 0, 60)) return false;
+    if (!take_number(rest, 2, 0, 59)) return false;
     if (!take(rest, '.')) return true;
     while (!rest.empty() && is_digit(rest.front())) rest.remove_prefix(1);
     return true;
@@ -69,8 +111,8 @@ bool is_zone(std::string_view rest) noexcept {
     return rest.empty() || (take_number(rest, 2, 0, 59) && rest.empty());
 }
 
-bool is_since(std::string_view rest) noexcept {
-    if (!take_date(rest)) return false;
+bool is_since(std::string_view rest, Date& date) noexcept {
+    if (!take_date(rest, date)) return false;
     if (rest.empty()) return true;
     if (!take(rest, 'T') && !take(rest, ' ')) return is_zone(rest);
     const std::string_view before = rest;
@@ -126,16 +168,30 @@ void check_calendar(const std::string& calendar) {
                 "use standard, proleptic_gregorian, julian, noleap, 360_day, all_leap or none");
 }
 
-void check_time_units(const std::string& units) {
+void check_time_units(const std::string& units, const std::string& calendar) {
     constexpr std::string_view since = " since ";
     if (units.empty()) return;
+    const auto refuse_units = [&](const std::string& why, const char* advice) {
+        throw Error(ErrorCode::invalid_argument, "open history", "the units of the time are " + shown(units) + why,
+                    advice);
+    };
     const std::size_t at = units.find(since);
     const std::string unit = units.substr(0, at);
     const bool is_known =
         std::any_of(kTimeUnits.begin(), kTimeUnits.end(), [&](const char* one) { return unit == one; });
-    if (at != std::string::npos && is_known && is_since(std::string_view(units).substr(at + since.size()))) return;
-    throw Error(ErrorCode::invalid_argument, "open history", "the units of the time are " + shown(units),
-                "give them as 'seconds since 2000-01-01 00:00:00', or none");
+    Date date;
+    if (at == std::string::npos || !is_known || !is_since(std::string_view(units).substr(at + since.size()), date)) {
+        refuse_units("", "give them as 'seconds since 2000-01-01 00:00:00', or none");
+    }
+    const bool is_month = unit == "month" || unit == "months";
+    if (unit == "year" || unit == "years" || (is_month && calendar != "360_day")) {
+        refuse_units(", and no reader knows how long a " + std::string(is_month ? "month" : "year") + " is",
+                     "use days or seconds; months are of the calendar 360_day");
+    }
+    const std::string why = absence(date, calendar);
+    if (!why.empty()) {
+        refuse_units(", and the calendar " + calendar + " " + why, "begin at a day of the calendar, or give another");
+    }
 }
 
 }  // namespace penstock::history

@@ -21,8 +21,8 @@ void add_time(HistoryLayout& layout, const HistoryOptions& options, const std::v
 
 // Each throws Error{invalid_argument} of a word that the conventions do not have.
 void check_calendar(const std::string& calendar);
-// As "seconds since 2000-01-01 00:00:00", where hours and less may be left out, and a time zone may follow. Empty: the
-// time has no units.
-void check_time_units(const std::string& units);
+// As "seconds since 2000-01-01 00:00:00", where hours and less may be left out, and a time zone may follow. The day is
+// one that the calendar has. Empty: the time has no units.
+void check_time_units(const std::string& units, const std::string& calendar);
 
 }  // namespace penstock::history

@@ -102,6 +102,8 @@ def _attribute(name: str, value: Any, of_type: str) -> tuple[str, str, Any]:
 def number_of(time: Any, units: str, calendar: str) -> float:
     """A time in the units of the history."""
     is_date = hasattr(time, "timetuple") or type(time).__name__ == "datetime64"
+    if isinstance(time, (str, bytes, bytearray)):  # float() would make a number of "1"
+        raise TypeError(f"a time is a number or a date, not {type(time).__name__}")
     if not is_date:
         try:
             return float(time)

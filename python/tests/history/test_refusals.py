@@ -57,6 +57,7 @@ WRONG: dict[str, tuple[Callable[[penstock.History], object], str]] = {
     "huge time": (lambda h: h.end_step(10**400), "the time is larger than any float64"),
     "back": (lambda h: put_both(h, 0.5), "not later than"),
     "same time": (lambda h: put_both(h, 1), "not later than"),
+    "text as a time": (lambda h: h.end_step("1"), "a time is a number or a date, not str"),
     "no time": (lambda h: h.end_step(None), "a time is a number or a date, not NoneType"),
     "date": (lambda h: h.end_step(np.datetime64("2000-01-01")), "no units of time"),
     "late define": (lambda h: h.define("U", ("x",), shape=(5,)), "fields were put"),

@@ -1,6 +1,7 @@
 // Names that definitions of a history have in common ("history/definitions/defined_names.hpp"): each definition is
 // checked when it comes, against all that came before, and one that is refused leaves the history as it was.
 #include <chrono>
+#include <vector>
 
 #include "history/history_rig.hpp"
 
@@ -41,6 +42,42 @@ TEST_P(HistoryDefinitions, ADimensionHasOneLength) {
     expect_refusal("'c' has 5 elements along 'y', others have 6",
                    [&] { history.define_constant(constant("c", 5, "y")); });
     history.define_constant(constant("c", 5, "x"));
+}
+
+TEST_P(HistoryDefinitions, TimesBeginAtADayOfTheirCalendar) {
+    struct Case {
+        const char* units;
+        const char* calendar;
+        const char* why;  // null: taken
+    };
+    const std::vector<Case> cases{
+        {"seconds since 2000-02-30", "standard", "has 29 days in month 2 of year 2000"},
+        {"days since 2000-04-31", "standard", "has 30 days in month 4"},
+        {"days since 1900-02-29", "standard", "has 28 days in month 2"},
+        {"days since 2001-02-29", "noleap", "has 28 days in month 2"},
+        {"days since 2000-01-31", "360_day", "has 30 days in month 1"},
+        {"days since 0000-01-01", "standard", "has no year 0"},
+        {"days since 1582-10-10", "gregorian", "goes from 1582-10-04 to 1582-10-15"},
+        {"months since 2000-01-01", "standard", "how long a month is"},
+        {"years since 2000-01-01", "360_day", "how long a year is"},
+        {"days since 1900-02-29", "julian", nullptr},
+        {"days since 1500-02-29", "standard", nullptr},
+        {"days since 0000-01-01", "proleptic_gregorian", nullptr},
+        {"days since 1582-10-10", "proleptic_gregorian", nullptr},
+        {"days since 2001-02-29", "all_leap", nullptr},
+        {"days since 2001-02-30", "360_day", nullptr},
+        {"months since 2000-01-01", "360_day", nullptr},
+    };
+    for (const Case& one : cases) {
+        HistoryOptions wanted = options();
+        wanted.time_units = one.units;
+        wanted.calendar = one.calendar;
+        if (one.why == nullptr) {
+            EXPECT_NO_THROW(History(context_, name_, wanted)) << one.units;
+        } else {
+            expect_refusal(one.why, [&] { History(context_, name_, wanted); });
+        }
+    }
 }
 
 TEST_P(HistoryDefinitions, BoundsOfIntervalsHaveTheirNameAndDimension) {
