@@ -198,7 +198,7 @@ contains
     code = penstock_history_put(history, 'U', c_loc(field), error)
     call refused(code, error, "no variable 'U' is defined; defined are: T")
     call check(penstock_history_put(history, 'T', c_loc(field), error) == penstock_ok, 'T is put')
-    code = penstock_history_put(second, 'T', c_loc(field), error)
+    code = penstock_history_begin(second, error)
     call refused(code, error, 'another history, of this process or another one, writes it')
     code = penstock_history_put(history, 'T', c_loc(field), error)
     call refused(code, error, "variable 'T' was put already in this step")

@@ -219,35 +219,10 @@ Buffer HistoryState::zeroed(std::uint64_t bytes) const {
     return made;
 }
 
-RunningField& HistoryState::field_named(const std::string& name) {
-    const auto found =
-        std::find_if(fields_.begin(), fields_.end(), [&](const RunningField& one) { return one.layout.name == name; });
-    if (found != fields_.end()) return *found;
-    std::string known;
-    for (const RunningField& one : fields_) known += (known.empty() ? "" : ", ") + one.layout.name;
-    throw refused("put", "no variable " + shown(name) + " is defined", "defined are: " + known);
-}
-
-void HistoryState::check_memory(const FieldLayout& layout, const void* data) const {
-    const std::string what = "the memory of variable " + shown(layout.name);
-    if (layout.memory_bytes == 0) return;  // an empty box of this process
-    if (data == nullptr) throw refused("put", what + " is a null pointer", "give the first element of the array");
-    const MemoryKind wanted = on_device() ? MemoryKind::device : MemoryKind::system;
-    try {
-        static_cast<void>(context_.wrap(moved(data, layout.lowest_bytes), layout.memory_bytes, wanted));
-    } catch (const Error& error) {
-        if (error.code() != ErrorCode::invalid_argument) throw;
-        throw refused("put", what + ": " + error.info().cause,
-                      on_device() ? "this history takes memory of the device " + context_.device().name() +
-                                        "; for arrays of the host open it with memory = system (C: PENSTOCK_SYSTEM)"
-                                  : "this history takes memory of the host, as its options say");
-    }
-}
-
 void HistoryState::put(const std::string& variable, const void* data, std::span<const std::int64_t> strides_bytes) {
     check_open("put");
     checked_.reset();
-    if (!writer_) begin_alone();
+    if (!writer_) begin_by(variable, data, strides_bytes);
     writer_->check();
     RunningField& field = field_named(variable);
     if (field.puts != 0 && field.layout.statistic == HistoryStatistic::none) {

@@ -69,7 +69,7 @@ class HistoryState {
     void forget_agreements();
     void check_process() const;
     void check_open(const char* operation) const;
-    void begin_alone();
+    void begin_by(const std::string& variable, const void* data, std::span<const std::int64_t> strides_bytes);
     Buffer zeroed(std::uint64_t bytes) const;
     RunningField& field_named(const std::string& name);
     void check_memory(const FieldLayout& layout, const void* data) const;

@@ -80,6 +80,28 @@ TEST_P(HistoryDefinitions, TimesBeginAtADayOfTheirCalendar) {
     }
 }
 
+// The file that is there stays until a put is taken.
+TEST_P(HistoryDefinitions, AFirstPutThatIsRefusedLeavesTheOlderHistory) {
+    const Buffer values = field(std::vector<float>{1, 2, 3, 4, 5});
+    const auto opened = [&] {
+        History made(context_, name_, options());
+        made.define({.name = "T", .dimensions = {"x"}, .shape = {5}, .source_dtype = "float32"});
+        return made;
+    };
+    History old = opened();
+    old.put("T", values.data());
+    old.end_step(1);
+    old.close();
+    History history = opened();
+    expect_refusal("no variable 'V' is defined", [&] { history.put("V", values.data()); });
+    expect_refusal("null pointer", [&] { history.put("T", nullptr); });
+    const std::vector<std::int64_t> strides{4, 4};
+    expect_refusal("1 dimensions and 2 strides", [&] { history.put("T", values.data(), strides); });
+    EXPECT_EQ(shape("T")[0], 1);
+    history.put("T", values.data());
+    EXPECT_EQ(shape("T")[0], 0);
+}
+
 TEST_P(HistoryDefinitions, BoundsOfIntervalsHaveTheirNameAndDimension) {
     HistoryVariable mean = variable("M", 5);
     mean.statistic = HistoryStatistic::mean;

@@ -63,13 +63,6 @@ void HistoryState::check_coverage() const {
     }
 }
 
-// A process whose begin() was refused by the others must not make a file of its own.
-void HistoryState::begin_alone() {
-    if (options_.processes == 1) return begin();
-    throw refused("put", "several processes write the file, and this one has not begun",
-                  "begin in all of them first, process 0 before the others; penstock_mpi.h does it");
-}
-
 // What is packed already stays in the slot, where the next step comes over it, on the same stream.
 void HistoryState::drop_step() {
     check_open("drop step");
