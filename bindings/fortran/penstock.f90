@@ -453,6 +453,23 @@ contains
     ended = trim(name)//c_null_char
   end function
 
+  ! Numbers of a default integer; what is not given is not allocated, which an optional argument takes as not given.
+  subroutine penstock_widen(given, wide)
+    integer(c_int32_t), intent(in), optional :: given(:)
+    integer(c_int64_t), intent(out), allocatable :: wide(:)
+    if (present(given)) wide = given
+  end subroutine
+
+  ! `place` becomes the address of `own`, which gets the text; both stay as they are where there is none.
+  subroutine penstock_point_to(text, own, place)
+    character(len=*), intent(in), optional :: text
+    character(kind=c_char, len=:), allocatable, target, intent(inout) :: own
+    type(c_ptr), intent(inout) :: place
+    if (.not. present(text)) return
+    own = penstock_name(text)
+    place = c_loc(own)
+  end subroutine
+
   ! The shape of a dataset as a Fortran array has it: the first dimension is the nearest in memory.
   function penstock_shape(info) result(shape)
     type(penstock_dataset_info), intent(in) :: info

@@ -6,7 +6,7 @@
 module penstock_history
   use penstock
   implicit none
-  private :: open_by_text, put_by_text, point_to
+  private :: open_by_text, put_by_text, field_of_int64, field_of_int32
 
   enum, bind(c)
     enumerator :: penstock_no_statistic = 0, penstock_mean = 1, penstock_minimum = 2, penstock_maximum = 3
@@ -94,7 +94,12 @@ module penstock_history
       type(penstock_history_variable), intent(in) :: variable
       type(penstock_error), intent(inout), optional :: error
     end function
-    module procedure penstock_history_field
+    module procedure field_of_int64, field_of_int32
+  end interface
+
+  ! Shapes are integer(c_int64_t) or integer(c_int32_t), which default integers are; in one call all are of one kind.
+  interface penstock_history_field
+    module procedure field_of_int64, field_of_int32
   end interface
 
   interface penstock_history_put
@@ -228,39 +233,28 @@ contains
     type(penstock_history_options) :: wanted
     character(kind=c_char, len=:), allocatable, target :: own_format, own_units, own_calendar, own_compression
     if (present(options)) wanted = options
-    call point_to(format, own_format, wanted%format)
-    call point_to(time_units, own_units, wanted%time_units)
-    call point_to(calendar, own_calendar, wanted%calendar)
-    call point_to(compression, own_compression, wanted%compression)
+    call penstock_point_to(format, own_format, wanted%format)
+    call penstock_point_to(time_units, own_units, wanted%time_units)
+    call penstock_point_to(calendar, own_calendar, wanted%calendar)
+    call penstock_point_to(compression, own_compression, wanted%compression)
     if (present(memory)) wanted%memory = int(memory, c_int32_t)
     if (present(slots)) wanted%slots = int(slots, c_int32_t)
     code = penstock_history_open_as_in_c(context, penstock_name(name), wanted, history, error)
   end function
 
   integer(c_int) function put_by_text(history, variable, data, error) result(code)
-    type(c_ptr), value :: history
+    type(c_ptr), value :: history, data
     character(len=*), intent(in) :: variable
-    type(c_ptr), value :: data
     type(penstock_error), intent(inout), optional :: error
     code = penstock_history_put_as_in_c(history, penstock_name(variable), data, error)
   end function
-
-  ! `place` becomes the address of `own`, which gets the text; both stay as they are where there is none.
-  subroutine point_to(text, own, place)
-    character(len=*), intent(in), optional :: text
-    character(kind=c_char, len=:), allocatable, target, intent(inout) :: own
-    type(c_ptr), intent(inout) :: place
-    if (.not. present(text)) return
-    own = penstock_name(text)
-    place = c_loc(own)
-  end subroutine
 
   ! penstock_history_define of a field as its Fortran array is declared: the nearest dimension first. The array in
   ! memory has `halo` more elements on both sides of each dimension than `shape`, which is what is written.
   ! `compression`: of this field, "gzip", "zstd", "lz4" or "none"; without it, that of the history. `chunk_shape`: of
   ! its chunks.
   ! Of several processes, each gives its box: `shape` elements from `start` on, counted from 1, of `global_shape`.
-  integer(c_int) function penstock_history_field(history, name, dimensions, shape, halo, dtype, source_dtype, &
+  integer(c_int) function field_of_int64(history, name, dimensions, shape, halo, dtype, source_dtype, &
       statistic, keep_bits, global_shape, start, error, compression, compression_level, chunk_shape) result(code)
     type(c_ptr), intent(in) :: history
     character(len=*), intent(in) :: name, dimensions(:)
@@ -277,10 +271,10 @@ contains
     integer :: i, most, room, first
     rank = 0
     numbers = 0
-    call point_to(name, own_name, variable%name)
-    call point_to(dtype, own_dtype, variable%dtype)
-    call point_to(source_dtype, own_source, variable%source_dtype)
-    call point_to(compression, own_compression, variable%compression)
+    call penstock_point_to(name, own_name, variable%name)
+    call penstock_point_to(dtype, own_dtype, variable%dtype)
+    call penstock_point_to(source_dtype, own_source, variable%source_dtype)
+    call penstock_point_to(compression, own_compression, variable%compression)
     call turned(shape, numbers(:, 1), 0_c_int64_t, variable%shape, rank)
     if (present(halo)) call turned(halo, numbers(:, 2), 0_c_int64_t, variable%halo_low, rank)
     variable%halo_high = variable%halo_low
@@ -302,6 +296,24 @@ contains
     if (present(statistic)) variable%statistic = int(statistic, c_int32_t)
     if (present(keep_bits)) variable%keep_bits = int(keep_bits, c_int32_t)
     code = penstock_history_define(history, variable, error)
+  end function
+
+  integer(c_int) function field_of_int32(history, name, dimensions, shape, halo, dtype, source_dtype, &
+      statistic, keep_bits, global_shape, start, error, compression, compression_level, chunk_shape) result(code)
+    type(c_ptr), intent(in) :: history
+    character(len=*), intent(in) :: name, dimensions(:)
+    integer(c_int32_t), intent(in) :: shape(:)
+    integer(c_int32_t), intent(in), optional :: halo(:), global_shape(:), start(:), chunk_shape(:)
+    character(len=*), intent(in), optional :: dtype, source_dtype, compression
+    integer(c_int), intent(in), optional :: statistic, keep_bits, compression_level
+    type(penstock_error), intent(inout), optional :: error
+    integer(c_int64_t), allocatable :: own_halo(:), whole(:), first(:), chunk(:)  ! not allocated: not given
+    call penstock_widen(halo, own_halo)
+    call penstock_widen(global_shape, whole)
+    call penstock_widen(start, first)
+    call penstock_widen(chunk_shape, chunk)
+    code = field_of_int64(history, name, dimensions, int(shape, c_int64_t), own_halo, dtype, source_dtype, statistic, &
+        keep_bits, whole, first, error, compression, compression_level, chunk)
   end function
 
   ! An attribute that is text, of the variable of that name; '' for the file.
@@ -379,10 +391,10 @@ contains
     type(penstock_history_preset) :: wanted
     character(kind=c_char, len=:), allocatable, target :: own_title, own_source, own_institution, own_mapping
     if (present(preset)) wanted = preset
-    call point_to(title, own_title, wanted%title)
-    call point_to(source, own_source, wanted%source)
-    call point_to(institution, own_institution, wanted%institution)
-    call point_to(mapping, own_mapping, wanted%mapping)
+    call penstock_point_to(title, own_title, wanted%title)
+    call penstock_point_to(source, own_source, wanted%source)
+    call penstock_point_to(institution, own_institution, wanted%institution)
+    call penstock_point_to(mapping, own_mapping, wanted%mapping)
     wanted%x%faces = c_loc(x_faces)
     wanted%y%faces = c_loc(y_faces)
     wanted%z%faces = c_loc(z_faces)

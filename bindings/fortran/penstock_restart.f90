@@ -6,7 +6,7 @@
 module penstock_restart
   use penstock_snapshot
   implicit none
-  private :: get_number, set_number
+  private :: get_number, set_number, array_of_int64, array_of_int32
 
   type, bind(c) :: penstock_restart_options
     integer(c_int64_t) :: struct_size = 32
@@ -165,11 +165,16 @@ module penstock_restart
     module procedure get_double, get_int32, get_int64
   end interface
 
+  ! Shapes are integer(c_int64_t) or integer(c_int32_t), which default integers are; in one call all are of one kind.
+  interface penstock_restart_array
+    module procedure array_of_int64, array_of_int32
+  end interface
+
 contains
 
   ! penstock_restart_set_field of an array as it is declared in Fortran: the nearest dimension first. start counts from
   ! 1, as indices do; without it and count the box is the whole field.
-  integer(c_int) function penstock_restart_array(restart, name, dtype, data, shape, start, count, error) result(code)
+  integer(c_int) function array_of_int64(restart, name, dtype, data, shape, start, count, error) result(code)
     type(c_ptr), intent(in) :: restart, data
     character(len=*), intent(in) :: name, dtype
     integer(c_int64_t), intent(in) :: shape(:)
@@ -197,6 +202,18 @@ contains
       field%count = c_loc(turned(1, 3))
     end if
     code = penstock_restart_set_field(restart, field, error)
+  end function
+
+  integer(c_int) function array_of_int32(restart, name, dtype, data, shape, start, count, error) result(code)
+    type(c_ptr), intent(in) :: restart, data
+    character(len=*), intent(in) :: name, dtype
+    integer(c_int32_t), intent(in) :: shape(:)
+    integer(c_int32_t), intent(in), optional :: start(:), count(:)
+    type(penstock_error), intent(inout), optional :: error
+    integer(c_int64_t), allocatable :: first(:), own_count(:)  ! not allocated: not given
+    call penstock_widen(start, first)
+    call penstock_widen(count, own_count)
+    code = array_of_int64(restart, name, dtype, data, int(shape, c_int64_t), first, own_count, error)
   end function
 
   integer(c_int) function set_number(restart, name, dtype, value, error) result(code)

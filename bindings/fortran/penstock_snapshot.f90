@@ -6,7 +6,7 @@
 module penstock_snapshot
   use penstock
   implicit none
-  private :: set_numbers, pointed
+  private :: set_numbers, pointed, array_of_int64, array_of_int32
 
   type, bind(c) :: penstock_snapshot_options
     integer(c_int64_t) :: struct_size = 48
@@ -209,10 +209,15 @@ module penstock_snapshot
     module procedure number_double, number_int32, number_int64, numbers_double, numbers_int32, numbers_int64
   end interface
 
+  ! The shape is of integer(c_int64_t) or integer(c_int32_t), which default integers are.
+  interface penstock_snapshot_array
+    module procedure array_of_int64, array_of_int32
+  end interface
+
 contains
 
   ! penstock_snapshot_add_dataset of an array as it is declared in Fortran: the nearest dimension first.
-  integer(c_int) function penstock_snapshot_array(snapshot, path, dtype, shape, error) result(code)
+  integer(c_int) function array_of_int64(snapshot, path, dtype, shape, error) result(code)
     type(c_ptr), intent(in) :: snapshot
     character(len=*), intent(in) :: path, dtype
     integer(c_int64_t), intent(in) :: shape(:)
@@ -230,6 +235,14 @@ contains
     dataset%shape = c_loc(turned_shape)
     dataset%rank = size(shape)
     code = penstock_snapshot_add_dataset(snapshot, dataset, error)
+  end function
+
+  integer(c_int) function array_of_int32(snapshot, path, dtype, shape, error) result(code)
+    type(c_ptr), intent(in) :: snapshot
+    character(len=*), intent(in) :: path, dtype
+    integer(c_int32_t), intent(in) :: shape(:)
+    type(penstock_error), intent(inout), optional :: error
+    code = array_of_int64(snapshot, path, dtype, int(shape, c_int64_t), error)
   end function
 
   ! An attribute that is text of fixed length.

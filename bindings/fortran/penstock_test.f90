@@ -251,8 +251,8 @@ contains
     options%format = c_loc(format)
     options%compression = c_loc(compression)
     call check(penstock_history_open(context, penstock_name(name), options, history, error) == penstock_ok, 'opens')
-    call check(penstock_history_field(history, 'T', ['x', 'y'], [50_c_int64_t, 40_c_int64_t], &
-               chunk_shape=[50_c_int64_t, 1_c_int64_t], error=error) == penstock_ok, 'T is defined')
+    call check(penstock_history_field(history, 'T', ['x', 'y'], [50, 40], &
+               chunk_shape=[50, 1], error=error) == penstock_ok, 'T is defined')
     call check(penstock_history_field(history, 'U', ['x', 'y'], [50_c_int64_t, 40_c_int64_t], compression='rar', &
                error=error) == penstock_invalid_argument, 'there is no such compression')
     call check(penstock_history_field(history, 'U', ['x', 'y'], [50_c_int64_t, 40_c_int64_t], compression='gzip', &
@@ -292,9 +292,8 @@ contains
     if (error%code /= penstock_ok) write (error_unit, '(a)') penstock_string(error%message)
     call check(penstock_history_field(history, 'U', ['x ', 'zz'], [4_c_int64_t], error=error) == &
                penstock_invalid_argument, 'two names and one extent are refused')
-    call check(penstock_history_field(history, 'P', ['x', 'y'], [2_c_int64_t, 3_c_int64_t], &
-               halo=[3_c_int64_t, 1_c_int64_t], source_dtype='float64', global_shape=[4_c_int64_t, 3_c_int64_t], &
-               start=[2_c_int64_t, 1_c_int64_t], error=error) == penstock_ok, 'a box is defined')
+    call check(penstock_history_define(history, 'P', ['x', 'y'], [2, 3], halo=[3, 1], source_dtype='float64', &
+               global_shape=[4, 3], start=[2, 1], error=error) == penstock_ok, 'a box is defined by default integers')
     call check(penstock_history_axis(history, 'x', [1d0, 2d0, 3d0, 4d0], error) == penstock_ok, 'an axis')
     call check(penstock_history_text(history, 'T', 'units', 'K', error) == penstock_ok, 'units')
     call check(penstock_history_text(history, '', 'title', 'a test', error) == penstock_ok, 'a title')
@@ -357,8 +356,7 @@ contains
     layout = penstock_name('swift')
     preset%layout = c_loc(layout)
     call check(penstock_snapshot_open(context, penstock_name(name), options, snapshot, error) == penstock_ok, 'opens')
-    call check(penstock_snapshot_array(snapshot, paths(1), 'float64', [3_c_int64_t, 5_c_int64_t], error) == &
-               penstock_ok, 'x is added')
+    call check(penstock_snapshot_array(snapshot, paths(1), 'float64', [3, 5], error) == penstock_ok, 'x is added')
     call check(penstock_snapshot_array(snapshot, paths(1), 'float64', [3_c_int64_t, 5_c_int64_t], error) == &
                penstock_invalid_argument, 'x twice is refused')
     call check(index(penstock_string(error%message), 'added twice') > 0, 'and the error says so')
@@ -407,8 +405,8 @@ contains
     call check(rank == 2 .and. shape(1) == 5 .and. shape(2) == 3, 'in C order')
     call check(penstock_restart_get_number(restart, 'step', step) == penstock_ok .and. step == 12, 'the step')
     call check(penstock_restart_get_number(restart, 'time', time) == penstock_ok .and. time == 0.5d0, 'the time')
-    call check(penstock_restart_array(restart, 'p/x', 'float64', c_loc(part), [3_c_int64_t, 5_c_int64_t], &
-               start=[1_c_int64_t, 3_c_int64_t], count=[3_c_int64_t, 2_c_int64_t], error=error) == penstock_ok, 'box')
+    call check(penstock_restart_array(restart, 'p/x', 'float64', c_loc(part), [3, 5], start=[1, 3], count=[3, 2], &
+               error=error) == penstock_ok, 'a box, by default integers')
     call check(penstock_restart_read(restart, facts, error) == penstock_ok, 'is read')
     call check(all(part == x(:, 3:4)), 'the third and the fourth column')
     call check(penstock_restart_write(restart, facts, error) == penstock_invalid_argument, 'a part alone is refused')
