@@ -64,6 +64,8 @@ class Samples:
 
     def __getitem__(self, index: int) -> Any:
         """One sample. Raises IndexError behind the last."""
+        if not hasattr(index, "__index__"):
+            raise TypeError(f"a sample has an int, not {type(index).__name__}; batch() takes several")
         number = index + len(self) if index < 0 else index
         if not 0 <= number < len(self):
             raise IndexError(f"index {index} is out of bounds for {len(self)} samples")
@@ -311,6 +313,8 @@ class BatchLoader:
 
     def load_state_dict(self, state: Mapping[str, int | bool]) -> None:
         """Goes to a place that state_dict() told. ValueError where the order would be another one."""
+        if not isinstance(state, Mapping):
+            raise TypeError(f"the place is a dict that state_dict() told, not {type(state).__name__}")
         now = self.state_dict()
         missing = now.keys() - state.keys()
         if missing:

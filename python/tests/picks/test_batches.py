@@ -62,6 +62,8 @@ def test_samples_are_the_rows_of_all_datasets(opened: Any) -> None:
             samples.batch(wrong)
     with pytest.raises(IndexError, match="index 107 is out of bounds for 107 samples"):
         samples[107]
+    with pytest.raises(TypeError, match=r"an int, not slice; batch\(\) takes several"):
+        samples[0:3]  # type: ignore[index]
 
 
 def test_columns_keep_together(opened: Any) -> None:
@@ -272,6 +274,8 @@ def test_a_place_that_is_none_is_refused(opened: Any, change: dict[str, Any]) ->
     place = {**loader.state_dict(), **change}
     with pytest.raises(ValueError, match="place|there is no batch"):
         loader.load_state_dict({name: value for name, value in place.items() if value is not None})
+    with pytest.raises(TypeError, match="a dict that state_dict"):
+        loader.load_state_dict(None)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="integer"):
         loader.load_state_dict({**loader.state_dict(), "batch": 0.5})  # type: ignore[dict-item]
     assert numbers_of(loader) == numbers_of(BatchLoader(opened["a"], 20))

@@ -288,6 +288,16 @@ def test_wrong_metadata_are_told(members: dict[str, Any], words: str, tmp_path: 
         ({"chunk_key_encoding": {"name": "../x"}}, "not one of 'default' and 'v2'"),
         ({"storage_transformers": ["x"]}, "storage transformers"),
         ({"surprise": {}}, "Penstock does not know"),
+        (
+            {
+                "codecs": [
+                    {"name": "transpose", "configuration": {"order": [1, 0]}},
+                    {"name": "numcodecs.delta", "configuration": {"dtype": "<f4"}},
+                    {"name": "bytes", "configuration": {"endian": "little"}},
+                ]
+            },
+            "behind 'transpose'",
+        ),
         ({"surprise": {"must_understand": True}}, "Penstock does not know"),
     ],
 )

@@ -135,6 +135,8 @@ def parse_pipeline(value: Any, shape: tuple[int, ...], depth: int = 0) -> Pipeli
                 raise ValueError(f"codec {name!r} is the second one that makes bytes")
             seen = True
             serializer = _serializer(name, configuration, shape, depth)
+        elif name.removeprefix("numcodecs.") in (*NUMBERS, ROUNDED):
+            raise Unsupported(f"codec {name!r} is behind 'transpose' or what makes bytes, and is read before them")
         else:
             packers.append(parse_packer(name.removeprefix("numcodecs."), configuration, name))
             if not seen:
