@@ -141,8 +141,8 @@ void RestartState::set_attribute(const SnapshotAttribute& attribute) {
         static_cast<void>(lay_out(name_, {}, all));  // throws of one that is too long
         attributes_ = std::move(all);
     } catch (const Error& error) {
-        throw refused("set attribute", "attribute " + shown(attribute.name) + " " + error.info().cause,
-                      error.info().advice);
+        const std::string what = "attribute " + shown(attribute.name) + " ", cause = error.info().cause;
+        throw refused("set attribute", cause.starts_with(what) ? cause : what + cause, error.info().advice);
     }
 }
 

@@ -321,7 +321,7 @@ TEST(NewHdf5File, RefusesSchemasThatItCannotHold) {
     expect_refused(schema, "has chunks and no filters");
     schema = history(1);
     schema.attributes.push_back(text_attribute("long", std::string(70000, 'x')));
-    expect_refused(schema, "attribute long takes");
+    expect_refused(schema, "attribute 'long' takes");
     schema = history(1);
     schema.attributes.push_back(text_attribute("_NCProperties", "none"));
     expect_refused(schema, "attribute _NCProperties of the file is one that netCDF-4 keeps");

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "formats/faults.hpp"
 #include "penstock/error.hpp"
 
 namespace penstock::formats {
@@ -216,7 +217,7 @@ HeaderMessage attribute_message(const Hdf5Attribute& attribute, const NamedPlace
     out.copy(parts.bytes);
     if (out.size() > kMostMessageBytes)
         throw Error(ErrorCode::unsupported, "create",
-                    "attribute " + name + " takes " + std::to_string(out.size()) +
+                    "attribute " + shown(name) + " takes " + std::to_string(out.size()) +
                         " bytes, and an attribute of HDF5 at most " + std::to_string(kMostMessageBytes),
                     "store it as a dataset");
     return {0x000C, out.take()};
