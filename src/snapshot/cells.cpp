@@ -122,11 +122,13 @@ auto of_type(Numbers& all, std::size_t type, std::size_t types) {
 
 std::string particles_of(std::uint32_t type) { return "particles of PartType" + std::to_string(type); }
 
-// One that is NaN lies in no cell, and bounds of cells would not tell it.
-void check_place(const std::array<double, 3>& at, std::uint64_t particle, std::uint32_t type) {
+// One that is NaN lies in no cell, and bounds of cells would not tell it. `of_type`: behind its number.
+template <class OfType>
+void check_place(const std::array<double, 3>& at, std::uint64_t particle, OfType&& of_type) {
     if (std::isfinite(at[0]) && std::isfinite(at[1]) && std::isfinite(at[2])) return;
-    throw refused_cells("particle " + std::to_string(particle) + " of PartType" + std::to_string(type) + " lies at (" +
-                            std::to_string(at[0]) + ", " + std::to_string(at[1]) + ", " + std::to_string(at[2]) + ")",
+    const std::string place =
+        std::to_string(at[0]) + ", " + std::to_string(at[1]) + ", " + std::to_string(at[2]);
+    throw refused_cells("particle " + std::to_string(particle) + of_type() + " lies at (" + place + ")",
                         "give finite positions");
 }
 
@@ -141,7 +143,7 @@ void count_type(const CellGrid& grid, const SnapshotPositions& positions, const 
     std::uint64_t before = 0;
     for (std::uint64_t particle = 0; particle < positions.particles; ++particle) {
         const std::array<double, 3> at = reader[particle];
-        check_place(at, particle, positions.type);
+        check_place(at, particle, [&] { return " of PartType" + std::to_string(positions.type); });
         const std::uint64_t cell = grid.cell_of(at);
         if (cell < before) {
             throw refused_cells("particle " + std::to_string(particle) + " of PartType" +
@@ -301,7 +303,9 @@ std::vector<std::uint64_t> snapshot_cell_order(const SnapshotCells& cells, const
     const snapshot::PositionReader reader(positions);
     std::vector<std::uint64_t> cell_of(positions.particles), place(grid.count() + 1), order(positions.particles);
     for (std::uint64_t i = 0; i < positions.particles; ++i) {
-        cell_of[i] = grid.cell_of(reader[i]);
+        const std::array<double, 3> at = reader[i];
+        snapshot::check_place(at, i, [] { return ""; });
+        cell_of[i] = grid.cell_of(at);
         ++place[cell_of[i] + 1];
     }
     for (std::size_t cell = 1; cell < place.size(); ++cell) place[cell] += place[cell - 1];

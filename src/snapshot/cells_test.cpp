@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -28,6 +30,10 @@ TEST(SnapshotCellsTest, order_and_tables_follow_the_grid) {
     const SnapshotPositions wrong = of_type(0, at), right = of_type(0, sorted);
     EXPECT_EQ(snapshot_cell_order(kGrid, wrong), (std::vector<std::uint64_t>{2, 1, 0}));
     EXPECT_THROW(snapshot::count_cells(kGrid, {&wrong, 1}, 0), Error);
+    for (const double nowhere : {std::nan(""), std::numeric_limits<double>::infinity()}) {
+        const Positions some{1, 1, 1, 1, nowhere, 1};
+        EXPECT_THROW(snapshot_cell_order(kGrid, of_type(0, some)), Error);
+    }
     const snapshot::CellCounts counts = snapshot::count_cells(kGrid, {&right, 1}, 0);
     EXPECT_EQ(counts.totals, (std::vector<std::int64_t>{1, 0, 1, 1, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0}));
     EXPECT_EQ(snapshot::cell_datasets(counts, {{{3}}}).datasets.size(), 6U);

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <numeric>
@@ -158,6 +159,10 @@ TEST_P(SnapshotTest, presets_that_make_no_sense_are_refused) {
     SnapshotPreset preset{.layout = "gadget4"};
     preset.unit_mass_g = 0;
     expect_refusal({"unit_mass_g is 0"}, [&] { snapshot.use_preset(preset); });
+    for (const double length : {std::nan(""), -1.0}) {
+        const SnapshotPreset other{.layout = "swift", .box_size = {1, length, 1}};
+        expect_refusal({"the box has a length of"}, [&] { snapshot.use_preset(other); });
+    }
     snapshot.add_dataset({"PartType7/Velocities", "float32", {6, 3}});
     expect_refusal({"'PartType7/Velocities' has 6 particles", "has 5"},
                    [&] { snapshot.use_preset({.layout = "gadget4"}); });

@@ -36,6 +36,10 @@ void check_numbers(const SnapshotPreset& preset) {
         if (std::isfinite(one.second) && one.second > 0) continue;
         throw refused_preset(std::string(one.first) + " is " + std::to_string(one.second), "give a number above 0");
     }
+    for (const double length : preset.box_size) {
+        if (std::isfinite(length) && length >= 0) continue;
+        throw refused_preset("the box has a length of " + std::to_string(length), "give numbers that are not below 0");
+    }
     if (!std::isfinite(preset.time)) throw refused_preset("the time is no number", "give a finite time");
 }
 
