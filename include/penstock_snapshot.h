@@ -169,7 +169,8 @@ int penstock_snapshot_count_cells(penstock_snapshot* snapshot, const penstock_sn
                                   penstock_snapshot_cell_sums* sums, penstock_error* error);
 int penstock_snapshot_add_counted_cells(penstock_snapshot* snapshot, penstock_error* error);
 /* The particles in the order of their cells: order gets, for each, the number that it has now, from 0 on. Those of one
- * cell keep their order. Positions outside of the box are counted to the nearest cell, and NaN to the first one. */
+ * cell keep their order. Positions outside of the box are counted to the nearest cell; NaN and infinite ones
+ * are refused. */
 int penstock_snapshot_cell_order(const penstock_snapshot_cells* cells, const penstock_snapshot_positions* positions,
                                  uint64_t* order, penstock_error* error);
 /* path: a group or a dataset that was added; "/" is the file. The attribute replaces one of its name. */

@@ -47,8 +47,11 @@ def test_the_order_is_that_of_cells_and_keeps_that_of_particles(dtype: str) -> N
     order = penstock.cell_order(at, CELLS, BOX)
     np.testing.assert_array_equal(order, np.argsort(cell_of(at), kind="stable"))
     assert list(penstock.cell_order(np.zeros((0, 3)), CELLS, BOX)) == []
-    beyond = np.array([[-1, 0, 0], [8, 9, 10], [np.nan, 100, 0.0]])
+    beyond = np.array([[-1, 0, 0], [8, 9, 10], [-2, 100, 0.0]])
     assert list(penstock.cell_order(beyond, CELLS, BOX)) == [0, 2, 1]
+    for nowhere in (np.nan, np.inf):
+        with pytest.raises(penstock.Error, match="particle 1 lies at .* give finite positions"):
+            penstock.cell_order(np.array([[0, 0, 0], [1, nowhere, 1]], dtype), CELLS, BOX)
 
 
 def test_cells_are_as_swift_has_them(tmp_path: Path) -> None:
