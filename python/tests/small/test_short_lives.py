@@ -58,7 +58,7 @@ def test_hdf5_keeps_nothing_of_a_file_that_was_closed(folder: Path, tmp_path: Pa
     with penstock.open(place, device="host") as opened:
         opened["contiguous"][3]
         container = opened._file._source._opened.container
-        held = [container.stored("chunked").dataset, container._file]
+        held = [container.stored("chunked").dataset, container._current()]
         assert all(one.valid for one in held)
         assert h5f.get_obj_count(h5f.OBJ_ALL, h5f.OBJ_ALL) > before
     assert not any(one.valid for one in held)
