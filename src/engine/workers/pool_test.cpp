@@ -296,7 +296,7 @@ TEST_F(Pool, more_slots_wait_for_no_room_and_their_blocks_go_back_when_others_ne
     EXPECT_TRUE(pool.more(8 * kMiB).empty());
     pool.give_back(std::move(slots));
     pool.give_back(std::move(path));
-    EXPECT_NE(pool.lease(shape(6 * kMiB, 4), 1, never), nullptr);  // the whole budget
+    EXPECT_NE(pool.lease(shape(6 * kMiB, 4), 1, at_once), nullptr);  // the whole budget
     EXPECT_EQ(pool.held_bytes(), 24 * kMiB);
     EXPECT_EQ(pool.peak_bytes(), 24 * kMiB);
 }
