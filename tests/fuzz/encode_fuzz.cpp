@@ -58,7 +58,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t byte
         const penstock::data::Pipeline pipeline(filters, plain.size());
         std::vector<std::byte> out(plain.size());
         penstock::data::Scratch other;
-        const std::string fault = pipeline.decode(std::span(room).first(made.bytes), 0, out, other);
+        const std::string fault = pipeline.decode({std::span(room).first(made.bytes)}, out, other);
         promise(fault.empty() && out == plain, "a pipeline of the same filters gives the plain bytes again");
     } catch (const penstock::Error& error) {
         promise(error.code() == penstock::ErrorCode::unsupported ||
