@@ -295,3 +295,15 @@ def test_text_of_several_files_is_one_batch(tmp_path: Path) -> None:
             file["t"] = values
     with penstock.open(tmp_path / "a.h5", device="host") as a, penstock.open(tmp_path / "b.h5", device="host") as b:
         assert Samples([a["t"], b["t"]]).batch([2, 0, 3, 1]).tolist() == ["zürich", "x", "", "y"]
+
+
+@pytest.mark.parametrize(("cores", "threads"), [(1, 2), (2, 2), (16, 4), (128, 8)])
+def test_a_loader_has_threads_by_cores_unless_told(
+    cores: int, threads: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    np.save(tmp_path / "x.npy", np.arange(10))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)))
+    with penstock.open(tmp_path / "x.npy", device="host") as file:
+        loader, told = BatchLoader(file["data"], 2), BatchLoader(file["data"], 2, threads=3)
+    assert (loader._threads, loader._ahead) == (threads, 2 * threads)
+    assert (told._threads, told._ahead) == (3, 6)

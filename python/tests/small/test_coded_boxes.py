@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hdf5_kit import count_transfers
 
 import penstock
-from penstock.formats.state import FileState
 
 h5py = pytest.importorskip("h5py")
 
@@ -39,18 +39,6 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     os.utime(made, (long_ago, long_ago))
     while time.time_ns() - made.stat().st_ctime_ns < 2_100_000_000:
         time.sleep(0.1)
-    return made
-
-
-def count_transfers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    made: list[str] = []
-    usual = FileState.start_read
-
-    def counted(self: FileState, *given: Any, **options: Any) -> Any:
-        made.append("read")
-        return usual(self, *given, **options)
-
-    monkeypatch.setattr(FileState, "start_read", counted)
     return made
 
 

@@ -8,26 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hdf5_kit import CODED, CODED_NAMES, CODED_SELECTIONS, count_transfers, write_coded
 
 import penstock
 from penstock import _core
 from penstock.data import BatchLoader
 from penstock.formats.reading import small
-from penstock.formats.state import FileState
 
-h5py = pytest.importorskip("h5py")
-
-WHOLE = np.random.default_rng(8).integers(0, 1000, (400, 1500)).astype("i4")  # 2.4 MB
-SELECTIONS = {
-    "an element": np.s_[7, 8],
-    "a row": np.s_[7],
-    "a column": np.s_[:, 7:8],
-    "a tile": np.s_[150:350, 100:900],
-    "all": ...,
-    "rows": [399, 3, 200, 3, 77],
-    "many rows": np.random.default_rng(2).permutation(400),
-    "a mask": np.arange(400) % 3 == 1,
-}
+pytest.importorskip("h5py")
 
 
 @pytest.fixture(autouse=True)
@@ -43,35 +31,22 @@ def staged(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def transfers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    made: list[str] = []
-    usual = FileState.start_read
-
-    def counted(self: FileState, *given: Any, **options: Any) -> Any:
-        made.append("read")
-        return usual(self, *given, **options)
-
-    monkeypatch.setattr(FileState, "start_read", counted)
-    return made
+    return count_transfers(monkeypatch)
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    made = tmp_path / "x.h5"
-    with h5py.File(made, "w") as file:
-        file.create_dataset("gzip", data=WHOLE, chunks=(64, 130), compression="gzip", shuffle=True)
-        file.create_dataset("foreign", data=WHOLE.astype(">i4"), chunks=(64, 130), compression="gzip")
-        file.create_dataset("a chunk a row", data=WHOLE, chunks=(1, WHOLE.shape[1]), compression="gzip")
-    return made
+    return write_coded(tmp_path / "x.h5")
 
 
-@pytest.mark.parametrize("name", ["gzip", "foreign", "a chunk a row"])
-@pytest.mark.parametrize("selection", SELECTIONS.values(), ids=SELECTIONS)
+@pytest.mark.parametrize("name", CODED_NAMES)
+@pytest.mark.parametrize("selection", CODED_SELECTIONS.values(), ids=CODED_SELECTIONS)
 def test_have_the_elements(path: Path, transfers: list[str], name: str, selection: Any) -> None:
     with penstock.open(path, device="host") as file:
         for _ in range(2):
-            assert np.array_equal(np.asarray(file[name][selection]), WHOLE[selection])
+            assert np.array_equal(np.asarray(file[name][selection]), CODED[selection])
         told = file.evidence()["formats"]
-    bytes = 2 * WHOLE[selection].nbytes
+    bytes = 2 * CODED[selection].nbytes
     assert not transfers
     assert told["requested_bytes"] == bytes and told["staged_bytes"] >= bytes
 
@@ -80,7 +55,7 @@ def test_batches_have_their_samples(path: Path, transfers: list[str]) -> None:
     with penstock.open(path, device="host") as file:
         loader = BatchLoader(file["a chunk a row"], 64, shuffle=False)
         found = np.concatenate([np.asarray(batch) for batch in loader])
-    assert np.array_equal(found, WHOLE)
+    assert np.array_equal(found, CODED)
     assert not transfers
 
 
@@ -97,5 +72,5 @@ def test_staging_memory_is_used_again_and_is_none_of_the_budget_afterwards(path:
 
 def test_without_room_for_it_a_transfer_reads(path: Path, transfers: list[str]) -> None:
     with penstock.Context("host", budget_bytes=4 << 20) as context, penstock.open(path, context=context) as file:
-        assert np.array_equal(np.asarray(file["gzip"][...]), WHOLE)
+        assert np.array_equal(np.asarray(file["gzip"][...]), CODED)
     assert transfers

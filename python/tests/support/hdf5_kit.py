@@ -1,4 +1,5 @@
-"""Helpers of the HDF5 tests: reading through a container's tables with os.pread alone, and stock tools."""
+"""Helpers of the HDF5 tests: reading through a container's tables with os.pread alone, stock tools, and compressed
+chunks for reads that make no transfer."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 from penstock.formats.model import Box, Container, Writer
+from penstock.formats.state import FileState
 
 DEBIAN = {"h5dump": "hdf5-tools", "ncdump": "netcdf-bin"}
 
@@ -119,3 +121,41 @@ def with_filter(path: Path, *numbers: int) -> None:
             create.set_filter(number, h5z.FLAG_OPTIONAL)
         dataset = h5d.create(file.id, b"d", h5t.IEEE_F64LE, h5s.create_simple((4,)), create)
         dataset.write_direct_chunk((0,), np.arange(4.0).tobytes())
+
+
+CODED = np.random.default_rng(8).integers(0, 1000, (400, 1500)).astype("i4")  # 2.4 MB
+CODED_NAMES = ("gzip", "foreign", "a chunk a row")
+CODED_SELECTIONS: dict[str, Any] = {
+    "an element": np.s_[7, 8],
+    "a row": np.s_[7],
+    "a column": np.s_[:, 7:8],
+    "a tile": np.s_[150:350, 100:900],
+    "all": ...,
+    "rows": [399, 3, 200, 3, 77],
+    "many rows": np.random.default_rng(2).permutation(400),
+    "a mask": np.arange(400) % 3 == 1,
+}
+
+
+def write_coded(path: Path) -> Path:
+    """A file whose datasets CODED_NAMES have CODED."""
+    import h5py
+
+    with h5py.File(path, "w") as file:
+        file.create_dataset("gzip", data=CODED, chunks=(64, 130), compression="gzip", shuffle=True)
+        file.create_dataset("foreign", data=CODED.astype(">i4"), chunks=(64, 130), compression="gzip")
+        file.create_dataset("a chunk a row", data=CODED, chunks=(1, CODED.shape[1]), compression="gzip")
+    return path
+
+
+def count_transfers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Grows with each transfer that is begun from here on."""
+    made: list[str] = []
+    usual = FileState.start_read
+
+    def counted(self: FileState, *given: Any, **options: Any) -> Any:
+        made.append("read")
+        return usual(self, *given, **options)
+
+    monkeypatch.setattr(FileState, "start_read", counted)
+    return made
