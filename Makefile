@@ -33,8 +33,8 @@ JOBS    ?= $(shell nproc)
 # `native`: make test SLOW=yes
 SLOW    ?=
 SLOW_PY  = $(filter-out native,$(SLOW))
-# What `make test-long` runs; .ci/run has it run the slow ones with them.
-LONG_IS ?= long
+# What `make test-long` runs; .ci/run has it run the slow and exhaustive ones with them.
+LONG_IS ?= long and not exhaustive
 # CUDA compiles for the GPUs that are here. Without one it compiles for the oldest, whose code newer ones translate.
 GPUS     = $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null \
              | grep -xE '[0-9]+[.][0-9]+' | tr -d . | sort -u | tr '\n' ';' | sed 's/;$$//')
@@ -117,7 +117,7 @@ test-exhaustive: $(TESTED) $(STAMPS)/test-tools
 test-long: $(TESTED) $(STAMPS)/test-tools
 	$(if $(SCRATCH),mkdir -p "$(SCRATCH)")
 	rm -rf $(RESULTS)-long
-	$(ON_DISK) $(BIN)/python -m $(PYTEST) -m '($(LONG_IS)) and not exhaustive' --junitxml=$(RESULTS)-long/pytest.xml python/tests
+	$(ON_DISK) $(BIN)/python -m $(PYTEST) -m '$(LONG_IS)' --junitxml=$(RESULTS)-long/pytest.xml python/tests
 	@$(PYTHON) tools/skipped.py $(RESULTS)-long
 
 # What `make test-long` does in short, at length: 1,000 power cuts on each of two file systems, 1,000 kill -9, 1,000 Ctrl-C
