@@ -54,6 +54,29 @@ def test_a_reader_does_not_die_of_anothers_close(kind: str, is_linked: bool, tmp
     assert done.returncode == 0, done.stderr
 
 
+def test_readers_have_one_handle(tmp_path: Path) -> None:
+    """What HDF5 does with two is not the same each time: it may read what it has freed, and live."""
+    name, other = tmp_path / "a.h5", tmp_path / "b.h5"
+    with h5py.File(name, "w") as file:
+        file["x"] = np.arange(5)
+    os.link(name, other)
+
+    def handles() -> int:
+        return h5py.h5f.get_obj_count(h5py.h5f.OBJ_ALL, h5py.h5f.OBJ_FILE)
+
+    before = handles()
+    with (
+        ps.open(name, device="host") as one,
+        ps.open(name, device="host") as same,
+        ps.open(other, device="host") as two,
+    ):
+        for file in (one, same, two):
+            assert np.array_equal(file["x"][...], np.arange(5))
+            file["x"].attrs.get("units")
+        assert handles() == before + 1
+    assert handles() == before
+
+
 def test_the_last_reader_closes_the_file(tmp_path: Path) -> None:
     name = tmp_path / "a.h5"
     with h5py.File(name, "w") as file:
