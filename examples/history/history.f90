@@ -3,8 +3,8 @@
 !     gfortran $(penstock config --fortran) history.f90 $(penstock config --libs) -o history-fortran
 !
 ! The field has a halo of one point on each side and is in double precision. The file has the inner points in single.
-! On a GPU, leave out `memory` and pass the address of the array on the device: with OpenACC,
-! `!$acc host_data use_device(field)` around the call that puts it.
+! On a GPU, leave out `memory` and pass the address of the array on the device: offload/ has programs for OpenACC,
+! OpenMP and CUDA Fortran.
 program history_example
   use penstock_history
   implicit none
