@@ -47,6 +47,8 @@ class Listing:
     def markdown(self, cells: list[Cell]) -> str:
         """Empty where there is no such cell."""
         mine = [cell for cell in cells if self.only.items() <= cell.items()]
+        if self.across:
+            mine = [cell for cell in mine if self.shown[0].column in cell]
         if not mine:
             return ""
         lines = self._across(mine) if self.across else self._down(mine)
@@ -100,6 +102,8 @@ HEADERS = {
     "request_bytes": "request",
     "first_touch": "touched first by",
     "chunk_bytes": "chunk",
+    "file_bytes": "file",
+    "buffer_bytes": "buffer",
 }
 
 
@@ -107,7 +111,7 @@ def text_of(label: str, value: Any) -> str:
     if value is None or value == "" or isinstance(value, bool):
         return "yes" if value is True else ""
     if label.endswith("_bytes") and isinstance(value, int):
-        return bytes_text(value) if value else "whole"
+        return bytes_text(value) if value else "none" if label == "buffer_bytes" else "whole"
     if label == "particles":
         return next(f"{value >> shift} {unit}" for shift, unit in ((20, "Mi"), (10, "Ki"), (0, "")) if value >> shift)
     return f"{value:,}" if isinstance(value, int) else str(value)

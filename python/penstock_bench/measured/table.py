@@ -1,18 +1,21 @@
 """A table of medians: what is kept of a run when its rows are gone.
 
 A text file. Lines that begin with `#` are the head, `# name: value` each: the suite, the machine, the revision, the
-command. Then a part for each kind of cell, `[kind]` and CSV, one line a cell: labels say what was measured, `n` how
-many samples there are. A quantity is a median; the columns `low` and `high` behind it bound its 95 % interval, and are
-empty where there are fewer than three samples or all are the same. What must stay true: the same table gives the same
-text, in the same order, so that a difference between two versions is a difference between two measurements.
+command. Then a part for each kind of cell: `[kind]`, a line `name=value` for what all its cells have alike, and CSV,
+one line a cell. Labels say what was measured, `n` how many samples there are. A quantity is a median; the columns `low`
+and `high` behind it bound its 95 % interval, and are empty where there are fewer than three samples or all are the
+same. What must stay true: the same table gives the same text, in the same order, so that a difference between two
+versions is a difference between two measurements.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +23,11 @@ from penstock import Error
 
 Cell = dict[str, Any]
 LOW, HIGH = " low", " high"
-DIGITS, BOUND_DIGITS = 5, 4
+DIGITS, BOUND_DIGITS = 5, 3
 EXPONENT_FROM = 1e6  # larger measured numbers are written as 5.3212e10: five of their digits are known
 PARTICLE_BYTES = 36
 _MARK = "# "
+_ALIKE = re.compile(r"[^,\"=]+=")
 
 
 @dataclass(frozen=True)
@@ -128,15 +132,21 @@ def _is_label(value: Any) -> bool:
 
 
 def _cells(kind: str, lines: list[str]) -> list[Cell]:
-    names, *body = csv.reader(lines)
-    found = [zip(names, line, strict=True) for line in body]
-    return [{"kind": kind} | {name: _value(text) for name, text in pairs if text} for pairs in found]
+    alike = dict(line.split("=", 1) for line in takewhile(_ALIKE.match, lines))
+    names, *body = csv.reader(lines[len(alike) :])
+    found = [alike | dict(zip(names, line, strict=True)) for line in body]
+    order = _columns([{name: _value(text) for name, text in one.items() if text} for one in found])
+    return [{"kind": kind} | {name: _value(one[name]) for name in order if one[name]} for one in found]
 
 
 def _csv(cells: list[Cell]) -> str:
     stream = io.StringIO(newline="")
-    names = _columns(cells)
+    every = _columns(cells)
+    alike = [name for name in every if len(cells) > 1 and len({_written(cell.get(name)) for cell in cells}) == 1]
+    alike = alike if len(alike) < len(every) else []  # a line of CSV has something
+    stream.writelines(f"{name}={_written(cells[0].get(name))}\n" for name in alike)
     writer = csv.writer(stream, lineterminator="\n")
+    names = [name for name in every if name not in alike]
     writer.writerow(names)
     writer.writerows([_written(cell.get(name)) for name in names] for cell in sorted(cells, key=_order))
     return stream.getvalue()

@@ -66,6 +66,17 @@ def test_the_rows_of_a_table_have_its_median_and_its_interval(tmp_path: Path) ->
     assert (found.median, found.low, found.high) == (3e9, 1e9, 5e9)
 
 
+def test_what_all_cells_have_alike_is_written_once(tmp_path: Path) -> None:
+    labels = {"kind": "t", "buffer": "device, own", "path": "mmap", "n": 3, "told": False}
+    cells = [labels | {"order": order, "seconds": seconds} for order, seconds in (("a", 1.5), ("b", 2.5))]
+    made = table.MeasuredTable({"suite": "t"}, cells)
+    assert made.text.count("device, own") == made.text.count("mmap") == made.text.count("false") == 1
+    path = tmp_path / "t.csv"
+    path.write_text(made.text)
+    assert table.read(path).cells == cells
+    assert [table.name_of(cell) for cell in table.read(path).cells] == ["device, own a mmap", "device, own b mmap"]
+
+
 @pytest.mark.parametrize("revision", ["", "1234abc-dirty"])
 def test_a_revision_that_cannot_be_looked_up_makes_no_table(tmp_path: Path, revision: str) -> None:
     with pytest.raises(Error, match="--revision"):
