@@ -102,3 +102,68 @@ def test_each_reader_names_the_file_as_it_was_given(tmp_path: Path) -> None:
         assert np.array_equal(one["x"][...], file["x"][...])
         assert [part.file for part in one["x"].extents()] == [str(name)]
         assert [part.file for part in file["x"].extents()] == [str(other)]
+
+
+def rewrite(name: Path, values: np.ndarray) -> None:
+    """As another program does it in the file's place: with the same inode, which must have another time."""
+    before = name.stat()
+    made = name.with_name("made.h5")
+    with h5py.File(made, "w") as file:
+        file.create_dataset("x", data=values)
+        file["s"] = ["text"] * len(values)
+    with name.open("r+b") as file:
+        file.truncate(0)
+        file.write(made.read_bytes())
+    while name.stat().st_mtime_ns == before.st_mtime_ns:
+        name.touch()
+
+
+def test_a_reader_sees_a_file_that_was_rewritten_beside_an_older_reader(tmp_path: Path) -> None:
+    name = tmp_path / "a.h5"
+    name.touch()
+    rewrite(name, np.zeros(4))
+    with ps.open(name, device="host") as old:
+        assert old["x"].shape == (4,)
+        for turn in range(3):  # each is closed, and the next one sees the next state
+            rewrite(name, np.full(7 + turn, 1.0 + turn))
+            with ps.open(name, device="host") as new, ps.open(name, device="host") as same:
+                for file in (new, same):
+                    assert np.array_equal(file["x"][...], np.full(7 + turn, 1.0 + turn))
+                    assert list(file["s"][...]) == ["text"] * (7 + turn)
+            with pytest.raises(ps.Error, match="was changed or replaced after it was opened here; open it again"):
+                old["x"].read()
+
+
+def test_readers_of_more_states_than_hdf5_can_hold_are_refused_in_words(tmp_path: Path) -> None:
+    name = tmp_path / "a.h5"
+    name.touch()
+    rewrite(name, np.zeros(4))
+    with ps.open(name, device="host"):
+        rewrite(name, np.zeros(5))
+        with ps.open(name, device="host") as second:
+            rewrite(name, np.zeros(6))
+            with pytest.raises(ps.Error, match="readers of two earlier states of the file are open"):
+                ps.open(name, device="host")
+            second.close()
+            with ps.open(name, device="host") as third:
+                assert third["x"].shape == (6,)
+    with ps.open(name, device="host") as alone:
+        assert alone["x"].shape == (6,)
+
+
+def test_a_reader_sees_steps_of_a_running_model_beside_an_older_reader(tmp_path: Path) -> None:
+    name, field = tmp_path / "run.nc", np.zeros((3, 4), "f4")
+    with ps.History(name, format="netcdf4", device="host") as history:
+        history.define("T", ("y", "x"), like=field)
+        for step in range(3):
+            history.put("T", field + step)
+            history.end_step(step)
+            history.wait()
+            with ps.open(name, device="host") as file:
+                assert np.array_equal(file["T"][...], [field + one for one in range(step + 1)])
+            if step == 0:
+                old = ps.open(name, device="host")  # beside all that follow
+                assert old["T"].shape == (1, 3, 4)
+    with pytest.raises(ps.Error, match="open it again"):
+        old["T"].read()
+    old.close()

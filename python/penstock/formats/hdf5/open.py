@@ -62,15 +62,19 @@ def access_list() -> h5p.PropFAID:
 
 
 @cache
-def _reading_list() -> h5p.PropFAID:
+def _reading_list(is_second: bool) -> h5p.PropFAID:
     """Shared by all files opened for reading; no code changes it. Making one takes longer than opening a file."""
-    return access_list()
+    access = access_list()
+    if is_second:
+        access.set_fapl_stdio()
+    return access
 
 
-def open_file(name: str) -> h5f.FileID:
-    """Opens an HDF5 file for reading its metadata."""
+def open_file(name: str, *, is_second: bool = False) -> h5f.FileID:
+    """Opens an HDF5 file for reading its metadata. `is_second`: by a driver that no other code of this process takes,
+    so that HDF5 reads the file as it is now, also if it is open."""
     try:
-        file = h5f.open(os.fsencode(name), h5f.ACC_RDONLY, _reading_list())
+        file = h5f.open(os.fsencode(name), h5f.ACC_RDONLY, _reading_list(is_second))
     except BlockingIOError as error:
         raise busy(name) from error
     except OSError as error:
