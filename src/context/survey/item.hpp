@@ -10,6 +10,7 @@
 
 #include "os/file/file_stat.hpp"
 #include "os/limits.hpp"
+#include "os/servers/stripes.hpp"
 #include "penstock/device.hpp"
 
 namespace penstock::path {
@@ -47,6 +48,11 @@ std::vector<SurveyItem> place_items(const SurveyPlace& place);
 std::vector<SurveyItem> gpu_items(const SurveyGpus& gpus, const std::string& root);
 std::vector<SurveyItem> direct_items(const SurveyGpus& gpus, const SurveyPlace& place, const std::string& root);
 
+// Where servers have the files: in which pieces they have them. Empty elsewhere, and where nothing tells it.
+std::vector<SurveyItem> server_items(const SurveyPlace& place);
+// What Lustre said of the place, in the survey's words.
+SurveyItem described(const os::ExtendedAttribute& layout, const SurveyPlace& place);
+
 // What a probe of cuFile found, in the survey's words.
 SurveyItem described(const path::CuFileStatus& status);
 
@@ -54,5 +60,7 @@ SurveyItem described(const path::CuFileStatus& status);
 std::string file_text(const std::string& name);
 // "12.9 GB"
 std::string decimal_bytes(std::uint64_t bytes);
+// "4 MiB", "1536 KiB", "100 bytes": in the largest unit of which there is a whole number.
+std::string exact_bytes(std::uint64_t bytes);
 
 }  // namespace penstock::context

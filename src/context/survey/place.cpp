@@ -115,7 +115,10 @@ SurveyPlace survey_place(const std::string& path, const std::string& root) {
 }
 
 std::vector<SurveyItem> place_items(const SurveyPlace& place) {
-    return {file_system_item(place), free_space_item(place), writable_item(place), o_direct_item(place)};
+    std::vector<SurveyItem> items = server_items(place);
+    items.insert(items.begin(),
+                 {file_system_item(place), free_space_item(place), writable_item(place), o_direct_item(place)});
+    return items;
 }
 
 }  // namespace penstock::context

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -117,6 +118,42 @@ TEST_F(Survey, accepts_a_file_and_does_not_change_it) {
     put("/data", "some bytes");
     EXPECT_EQ(survey_json(root_ + "/data").front(), '{');
     EXPECT_EQ(file_text(root_ + "/data"), "some bytes");
+}
+
+SurveyPlace folder_on(const std::string& kind) {
+    SurveyPlace place;
+    place.path = "/scratch/run";
+    place.facts.type = os::FileType::directory;
+    place.facts.kind = kind;
+    place.facts.unit_bytes = 4 * 1024 * 1024;
+    return place;
+}
+
+TEST_F(Survey, tells_what_lustre_says_of_a_place_or_why_it_says_nothing) {
+    const SurveyPlace place = folder_on("lustre");
+    os::ExtendedAttribute layout{.value = std::vector<std::byte>(32)};
+    const unsigned char head[] = {0xD0, 0x0B, 0xD1, 0x0B, 1}, size[] = {0, 0, 0x40, 0, 8};
+    for (std::size_t i = 0; i < 5; ++i) {
+        layout.value[i] = std::byte{head[i]};
+        layout.value[24 + i] = std::byte{size[i]};
+    }
+    EXPECT_EQ(described(layout, place).state, SurveyState::yes);
+    EXPECT_EQ(described(layout, place).detail, "stripes of 4 MiB over 8 OSTs");
+    layout.value[0] = {};
+    EXPECT_EQ(described(layout, place).state, SurveyState::partly);
+    const SurveyItem none = described({.error = ENODATA}, place);
+    EXPECT_EQ(none.state, SurveyState::partly);
+    EXPECT_NE(none.advice.find("lfs setstripe -c 8 -S 4M /scratch/run"), std::string::npos);
+    EXPECT_NE(described({.error = EACCES}, place).detail.find("Permission denied"), std::string::npos);
+}
+
+TEST_F(Survey, tells_units_where_servers_have_the_files_and_nothing_elsewhere) {
+    for (const char* kind : {"nfs", "gpfs", "beegfs"}) {
+        EXPECT_EQ(named(server_items(folder_on(kind)), "stripes").detail, "units of 4 MiB") << kind;
+    }
+    for (const char* kind : {"ext4", "tmpfs", "xfs"}) EXPECT_TRUE(server_items(folder_on(kind)).empty()) << kind;
+    EXPECT_EQ(exact_bytes(1536 * 1024), "1536 KiB");
+    EXPECT_EQ(exact_bytes(100), "100 bytes");
 }
 
 TEST_F(Survey, names_the_sysctl_that_forbids_io_uring) {

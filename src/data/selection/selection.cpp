@@ -16,7 +16,7 @@ void refuse(bool wrong, const char* operation, const char* cause) {
     if (wrong) throw Error(ErrorCode::invalid_argument, operation, cause);
 }
 
-bool product_fits(const std::vector<std::int64_t>& numbers, std::int64_t factor) {
+bool bytes_fit(const std::vector<std::int64_t>& numbers, std::int64_t factor) {
     std::int64_t product = factor;
     return std::all_of(numbers.begin(), numbers.end(), [&](std::int64_t number) {
         return !__builtin_mul_overflow(product, std::max<std::int64_t>(1, number), &product);
@@ -121,7 +121,7 @@ void check_grid(const StoredGrid& grid) {
     refuse(std::any_of(chunk.begin(), chunk.end(), [](std::int64_t n) { return n < 1; }), operation,
            "its chunks have no elements");
     const auto item = static_cast<std::int64_t>(item_bytes);
-    refuse(!product_fits(shape, item) || !product_fits(chunk, item), operation, "it has more bytes than a file can");
+    refuse(!bytes_fit(shape, item) || !bytes_fit(chunk, item), operation, "it has more bytes than a file can");
     std::vector<std::size_t> near(shape.size());
     std::iota(near.begin(), near.end(), std::size_t{0});
     std::stable_sort(near.begin(), near.end(),

@@ -178,7 +178,8 @@ FileStat stat_without_mount(int fd, const std::string& name) {
     struct statfs system {};
     if (::fstatfs(fd, &system) == 0) {
         const auto magic = static_cast<std::uint64_t>(system.f_type);
-        facts.file_system = file_system_from_magic(magic);
+        facts.file_system = facts.kind = file_system_from_magic(magic);
+        facts.unit_bytes = static_cast<std::uint64_t>(system.f_bsize);
         if (const Magic* kind = kind_of(magic)) {
             facts.cached_by = kind->cached_by;
             facts.is_made_by_kernel = kind->is_made_by_kernel;

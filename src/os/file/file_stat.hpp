@@ -25,6 +25,8 @@ struct FileStat {
     std::uint64_t allocated_bytes = 0;  // less than size_bytes: the file has holes, or is stored inline or compressed
     std::uint32_t block_bytes = 0;      // st_blksize
     std::string file_system;            // "ext4", "tmpfs", "nfs4", "lustre", "fuse.sshfs", ...
+    std::string kind;                   // of file system, by its magic number: "nfs" where the mount says "nfs4"
+    std::uint64_t unit_bytes = 0;       // f_bsize of statfs: of file systems on servers, what one request moves
     std::string mount_point;            // empty when mountinfo cannot be read
     std::string mount_options;          // options of the mount and of the file system, comma separated
     unsigned device_major = 0;          // of the file system; major 0: it has no block device of its own

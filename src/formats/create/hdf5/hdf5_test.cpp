@@ -235,6 +235,28 @@ TEST(GrowingHdf5File, PlacesLargeDataOnPages) {
     }
 }
 
+TEST(GrowingHdf5File, PlacesDataAtMultiplesThatGrowWithThem) {
+    constexpr std::uint64_t kMiB = 1024 * 1024;
+    EXPECT_EQ(data_multiple(64 * 1024 - 1), 8U);
+    EXPECT_EQ(data_multiple(64 * 1024), kFilePageBytes);
+    EXPECT_EQ(data_multiple(4 * kMiB - 1), kFilePageBytes);
+    EXPECT_EQ(data_multiple(4 * kMiB), 64 * 1024U);
+    EXPECT_EQ(data_multiple(64 * kMiB - 1), kMiB / 2);
+    EXPECT_EQ(data_multiple(64 * kMiB), kMiB);
+    EXPECT_EQ(data_multiple(300 * kMiB), 4 * kMiB);
+    EXPECT_EQ(data_multiple(~std::uint64_t{0}), 16 * kMiB);
+    FileSchema schema = history(2);
+    schema.dimensions[1].length = 70 * kMiB;  // elements of 4 bytes
+    RecordingSink sink;
+    const GrowingFilePtr file = make_hdf5(schema, sink);
+    for (int step = 0; step < 3; ++step) {
+        const std::vector<DataPlace> places = file->reserve({});
+        EXPECT_EQ(places[1].bytes, 280 * kMiB);
+        for (const std::size_t i : {1, 2}) EXPECT_EQ(places[i].offset_bytes % (4 * kMiB), 0U) << step;
+        EXPECT_LE(places[2].offset_bytes - places[1].offset_bytes - places[1].bytes, places[1].bytes / 64);
+    }
+}
+
 TEST(GrowingHdf5File, TakesStoredSizesOfCompressedSteps) {
     FileSchema schema = history(1);
     schema.variables[1].filters = {{.name = "shuffle"}, {.name = "deflate", .values = {1}}};

@@ -2,6 +2,7 @@
 #include "formats/create/hdf5/layout.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <string>
 #include <utility>
 
@@ -14,6 +15,9 @@ namespace penstock::formats {
 namespace {
 
 constexpr std::uint64_t kAlignedFromBytes = 64 * 1024;
+constexpr std::uint64_t kPartLeftOut = 64;                 // one of so many, at most
+constexpr std::uint64_t kLeastStripeBytes = 64 * 1024;     // of Lustre
+constexpr std::uint64_t kMostMultiple = 16 * 1024 * 1024;  // stripes are rarely longer
 
 // The shape of the grid of chunks of a dataset.
 std::vector<std::uint64_t> grid_of(const Hdf5Dataset& dataset) {
@@ -275,9 +279,13 @@ void TreeLayout::write(std::uint64_t offset, std::span<const std::byte> bytes) {
 
 bool is_aligned(std::uint64_t bytes) { return bytes >= kAlignedFromBytes; }
 
-std::uint64_t take_for_data(FileRoom& room, std::uint64_t bytes) {
-    return room.take(bytes, is_aligned(bytes) ? kFilePageBytes : 8);
+std::uint64_t data_multiple(std::uint64_t bytes) {
+    if (!is_aligned(bytes)) return 8;
+    const std::uint64_t part = std::min(std::bit_floor(bytes / kPartLeftOut), kMostMultiple);
+    return part < kLeastStripeBytes ? kFilePageBytes : part;
 }
+
+std::uint64_t take_for_data(FileRoom& room, std::uint64_t bytes) { return room.take(bytes, data_multiple(bytes)); }
 
 Hdf5Image lay_out(const Hdf5Tree& tree, std::uint32_t half_entries) { return TreeLayout(tree, half_entries).take(); }
 

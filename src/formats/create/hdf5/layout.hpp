@@ -44,6 +44,10 @@ void write_metadata(const Hdf5Image& image, ByteSink& sink);
 
 // Whether data of this size begin on a page, so that they can move past the page cache.
 bool is_aligned(std::uint64_t bytes);
+// Data of this size begin at a multiple of it, a power of two. From 4 MiB on it grows with the data: stripes of
+// parallel file systems are powers of two, and boxes of whole stripes share none with another process then. What is
+// left out before data is less than a page or a 64th of them.
+std::uint64_t data_multiple(std::uint64_t bytes);
 std::uint64_t take_for_data(FileRoom& room, std::uint64_t bytes);
 
 }  // namespace penstock::formats
