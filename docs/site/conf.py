@@ -54,7 +54,7 @@ SIDEBAR = {
         *(f"docs/simulation/{one}" for one in ("stores", "ranks", "scale", "restarts", "snapshots")),
         *("docs/unmodified", "docs/formats/hdf5-driver", "docs/guide/training", "docs/gpu"),
         *("docs/cli", "docs/profile", "docs/guide/paths", "docs/guide/troubleshooting", "docs/guide/languages"),
-        *("docs/untrusted-files", "docs/applications/hmatrix"),
+        *("docs/guide/storage", "docs/untrusted-files", "docs/applications/hmatrix"),
     ),
     "Reference": ("docs/site/python", "docs/site/native"),
     "Measured": ("docs/bench", "docs/measured/README"),
