@@ -3,6 +3,7 @@ case has a process of its own, which may die."""
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -149,6 +150,21 @@ def test_readers_of_more_states_than_hdf5_can_hold_are_refused_in_words(tmp_path
                 assert third["x"].shape == (6,)
     with ps.open(name, device="host") as alone:
         assert alone["x"].shape == (6,)
+
+
+def test_readers_that_only_the_garbage_collector_lets_go_of_are_in_no_ones_way(tmp_path: Path) -> None:
+    name = tmp_path / "a.h5"
+    name.touch()
+    gc.disable()
+    try:
+        for length in range(4, 8):
+            rewrite(name, np.zeros(length))
+            circle: list[object] = [ps.open(name, device="host")]
+            circle.append(circle)
+            assert circle[0]["x"].shape == (length,)  # type: ignore[index]
+            del circle
+    finally:
+        gc.enable()
 
 
 def test_a_reader_sees_steps_of_a_running_model_beside_an_older_reader(tmp_path: Path) -> None:

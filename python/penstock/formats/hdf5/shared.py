@@ -11,6 +11,7 @@ another state have another handle, of another driver.
 
 from __future__ import annotations
 
+import gc
 import sys
 from weakref import WeakValueDictionary
 
@@ -41,12 +42,19 @@ _open: WeakValueDictionary[_FileKey, SharedHandle] = WeakValueDictionary()
 
 def share_file(name: str, stamp: Stamp) -> SharedHandle:
     """The file that has the stamp, opened if no reader has it. Its name there may be another one."""
-    for driver in range(_DRIVERS):
-        shared = _share(name, stamp, driver)
-        if shared is not None:
-            return shared
+    shared = _share_any(name, stamp)
+    if shared is None:
+        gc.collect()  # a reader in a circle of references, as a dataset of xarray may be, holds its state until then
+        shared = _share_any(name, stamp)
+    if shared is not None:
+        return shared
     cause = "readers of two earlier states of the file are open in this process, and HDF5 would show one of these"
     raise Error(code="unsupported", operation="open", file=name, cause=cause, advice="close these readers first")
+
+
+def _share_any(name: str, stamp: Stamp) -> SharedHandle | None:
+    found = (_share(name, stamp, driver) for driver in range(_DRIVERS))
+    return next((one for one in found if one is not None), None)
 
 
 def _share(name: str, stamp: Stamp, driver: int) -> SharedHandle | None:
