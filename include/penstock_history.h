@@ -28,6 +28,10 @@ typedef struct penstock_history penstock_history;
 /* Values of penstock_history_variable.statistic: it is made of all fields put between two ends of steps. */
 enum { PENSTOCK_NO_STATISTIC = 0, PENSTOCK_MEAN = 1, PENSTOCK_MINIMUM = 2, PENSTOCK_MAXIMUM = 3 };
 
+/* A history that has no memory for a step and no thread: penstock_history_put writes the field before it returns. For
+ * processes that have no core to spare, and for steps that memory has no room for twice. */
+#define PENSTOCK_NO_SLOTS UINT32_MAX
+
 typedef struct penstock_history_options {
     uint64_t struct_size;
     const char* format; /* null: "cdf5", classic netCDF with 64-bit counts; "cdf2", "netcdf4", "hdf5", "zarr", "raw" */
@@ -35,7 +39,7 @@ typedef struct penstock_history_options {
     const char* calendar;    /* one of the CF conventions; null: "standard" */
     const char* path;        /* of the data, as in penstock_request; null: the context's, else the policy's */
     double start_time;       /* where the first interval of a statistic begins */
-    uint32_t slots;          /* 1 to 64; 0: 2 */
+    uint32_t slots;          /* 1 to 64; 0: 2; PENSTOCK_NO_SLOTS: put writes, and nothing is compressed */
     int32_t memory;          /* of fields and slots: PENSTOCK_DEVICE, or PENSTOCK_SYSTEM for fields of the host */
     int32_t durable;         /* a step that readers see survives a power cut */
     int32_t refuse_existing; /* an existing file of that name is an error */
@@ -141,7 +145,7 @@ typedef struct penstock_history_facts {
     uint64_t steps_written;   /* whose data, of this process, are in the file */
     uint64_t steps_published; /* that readers see */
     uint64_t step_bytes;      /* of one step in the file, where nothing is compressed */
-    uint64_t slot_bytes;      /* of all slots */
+    uint64_t slot_bytes;      /* of all slots; without slots: where fields are converted */
     double put_seconds;       /* in put and end_step, without waits */
     double wait_seconds;      /* for a free slot: the file is slower than the model */
     double write_seconds;     /* in the thread, from a packed slot to a step that readers see */

@@ -11,7 +11,7 @@ module penstock_history
   enum, bind(c)
     enumerator :: penstock_no_statistic = 0, penstock_mean = 1, penstock_minimum = 2, penstock_maximum = 3
   end enum
-
+  integer(c_int32_t), parameter :: penstock_no_slots = -1
   type, bind(c) :: penstock_history_options
     integer(c_int64_t) :: struct_size = 96
     type(c_ptr) :: format = c_null_ptr, time_units = c_null_ptr, calendar = c_null_ptr, path = c_null_ptr

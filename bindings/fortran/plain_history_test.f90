@@ -9,6 +9,7 @@ program plain_history_test
   call the_format_is_the_one_that_was_said()
   call what_is_said_goes_before_the_options()
   call slots_and_compression_reach_the_library()
+  call without_slots_a_put_is_written_when_it_returns()
   call old_forms_mean_the_same()
   call what_a_model_does_wrong_is_told_in_one_line()
   call shapes_that_do_not_go_together_are_refused()
@@ -129,6 +130,26 @@ contains
     call check(facts%stored_bytes < facts%step_bytes/4, 'it is compressed')
     call check(penstock_history_close(history, error) == penstock_ok, 'closes')
     call check(index(first_bytes('plain_history_test.nc', 65536), 'noleap') > 0, 'the file has the calendar')
+    call penstock_context_destroy(context)
+  end subroutine
+
+  subroutine without_slots_a_put_is_written_when_it_returns()
+    type(c_ptr) :: context, history
+    type(penstock_history_facts) :: facts
+    type(penstock_error) :: error
+    real(c_float), target :: field(64, 64)
+    context = host_context()
+    call check(penstock_history_open(context, 'plain_history_test.nc', history=history, format='netcdf4', &
+               slots=penstock_no_slots, memory=penstock_system, error=error) == penstock_ok, 'opens')
+    call check(penstock_history_define(history, 'T', ['x', 'y'], [64_c_int64_t, 64_c_int64_t], error=error) == &
+               penstock_ok, 'T is defined')
+    field = 1
+    call check(penstock_history_put(history, 'T', c_loc(field), error) == penstock_ok, 'T is put')
+    field = 2
+    call check(penstock_history_end_step(history, 1d0, error) == penstock_ok, 'the step ends')
+    call check(penstock_history_describe(history, facts, error) == penstock_ok, 'it is described')
+    call check(facts%steps_published == 1 .and. facts%slot_bytes == 0, 'it is written, and took no memory')
+    call check(penstock_history_close(history, error) == penstock_ok, 'closes')
     call penstock_context_destroy(context)
   end subroutine
 

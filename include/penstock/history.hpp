@@ -6,6 +6,9 @@
 // and then lets readers see the step. The step after the last slot waits until a slot is free, and facts() tells that
 // wait apart.
 //
+// With `slots` 0 there is no such memory and no thread: put() writes the field before it returns, and end_step() the
+// time. That is for processes that have no core to spare, and for steps that memory has no room for twice.
+//
 //     penstock::History history(context, "history.nc", {.format = "cdf5", .time_units = "seconds since 2000-01-01"});
 //     history.define({.name = "T", .dimensions = {"z", "y", "x"}, .shape = {40, 256, 256}, .source_dtype = "float64"});
 //     for (...) { compute(t); history.put("T", t); history.end_step(seconds); }
@@ -91,7 +94,7 @@ struct HistoryOptions {
     // "cdf5" or "cdf2": classic netCDF; "netcdf4"; "hdf5": the same without netCDF's attributes. Folders: "zarr", a
     // store of version 3; "raw", a file of plain elements for each variable, and an index.
     std::string format = "cdf5";
-    std::uint32_t slots = 2;    // 1 to 64
+    std::uint32_t slots = 2;    // 1 to 64; 0: put() writes, and nothing is compressed
     std::uint32_t process = 0;  // the number of this process among those that write the file
     std::uint32_t processes = 1;
     MemoryKind memory = MemoryKind::device;  // of fields and slots: device, or system for fields of the host
@@ -136,13 +139,13 @@ struct HistoryFacts {
     std::uint64_t steps_written = 0;    // whose data, of this process, are in the file
     std::uint64_t steps_published = 0;  // that readers see
     std::uint64_t step_bytes = 0;       // of one step in the file, where nothing is compressed
-    std::uint64_t slot_bytes = 0;       // of all slots
-    double put_seconds = 0;             // in put() and end_step(), without waits
+    std::uint64_t slot_bytes = 0;       // of all slots; without slots: where fields are converted
+    double put_seconds = 0;             // in put() and end_step(), without waits for a slot
     double wait_seconds = 0;            // for a free slot: the file is slower than the model
     double write_seconds = 0;           // in the thread, from a packed slot to a step that readers see
     std::uint64_t stored_bytes = 0;     // of all steps that were written, as the file has them
     double encode_seconds = 0;          // of write_seconds, for the compression
-    Evidence last;                      // of the transfer of the last published step
+    Evidence last;                      // of the last transfer: of a step, or without slots of a field
 };
 
 // Elements along one dimension that a process has of a variable.

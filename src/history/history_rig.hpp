@@ -16,13 +16,29 @@
 
 namespace penstock {
 
-class HistoryTest : public testing::TestWithParam<MemoryKind> {
+// Where fields lie, and whether the history keeps a step in memory or writes each field as it is put.
+struct HistoryKind {
+    HistoryKind(MemoryKind of, std::uint32_t of_slots = 2) : memory(of), slots(of_slots) {}
+    operator MemoryKind() const noexcept { return memory; }
+    std::string name() const { return to_string(memory) + std::string(slots == 0 ? "_slotless" : ""); }
+
+    MemoryKind memory;
+    std::uint32_t slots;
+};
+
+inline auto with_and_without_slots() {
+    return testing::Values(HistoryKind(MemoryKind::device), HistoryKind(MemoryKind::system),
+                           HistoryKind(MemoryKind::device, 0), HistoryKind(MemoryKind::system, 0));
+}
+
+class HistoryTest : public testing::TestWithParam<HistoryKind> {
   protected:
     HistoryTest() : context_({.device = "host"}), name_(folder_.file("history.nc")) {}
 
     HistoryOptions options() const {
         HistoryOptions made;
         made.memory = GetParam();
+        made.slots = GetParam().slots;
         made.time_units = "seconds since 2000-01-01 00:00:00";
         return made;
     }

@@ -13,7 +13,7 @@
 #include "formats/create/check_schema.hpp"
 #include "formats/faults.hpp"
 #include "history/compression.hpp"
-#include "history/time_axis.hpp"
+#include "history/definitions/time_axis.hpp"
 
 namespace penstock::history {
 
@@ -87,8 +87,9 @@ HistoryState::HistoryState(const Context& context, std::string name, const Histo
     : context_(context), name_(std::move(name)), options_(options), last_time_(options.start_time) {
     const char* operation = "open history";
     if (name_.empty()) throw refused(operation, "the name is empty", "give the name of a file");
-    if (options.slots < 1 || options.slots > kMostSlots) {
-        throw refused(operation, std::to_string(options.slots) + " slots are asked for", "use 1 to 64; 2 is the usual");
+    if (options.slots > kMostSlots) {
+        throw refused(operation, std::to_string(options.slots) + " slots are asked for",
+                      "use 1 to 64, or none: then put() writes; 2 is the usual");
     }
     if (options.memory != MemoryKind::device && options.memory != MemoryKind::system) {
         throw refused(operation, std::string("fields lie in ") + to_string(options.memory) + " memory",
@@ -126,7 +127,9 @@ std::vector<RunningField> HistoryState::make_fields(const HistoryLayout& layout)
     std::vector<RunningField> made;
     for (const FieldLayout& one : layout.fields) {
         made.push_back({one, std::nullopt, 0});
-        if (one.sum_bytes != 0) made.back().sum = zeroed(one.sum_bytes);
+        const bool gathers = !has_slots() && one.statistic != HistoryStatistic::none;
+        const std::uint64_t summed = one.sum_bytes != 0 ? one.sum_bytes : gathers ? one.bytes : 0;
+        if (summed != 0) made.back().sum = zeroed(summed);
     }
     return made;
 }
@@ -144,6 +147,10 @@ void HistoryState::begin() {
     WriterPlan plan{context_, {}, {}, options_.transfer, layout.has_bounds};
     plan.transfer.caller_waits = true;  // a small step is written by the thread that waits for it
     const bool compresses = is_compressed(layout.schema);
+    if (compresses && !has_slots()) {
+        throw refused("begin", "a history without slots has no thread that compresses",
+                      "give it slots, or leave the compression out");
+    }
     const bool in_one_file = !makes_store(options_.format);
     if (!draft_) draft_ = make_draft(name_, options_.format, layout.schema);
     if (!compresses) plan.first = draft_ ? draft_->first() : first_places(wanted, layout.schema);
@@ -153,6 +160,7 @@ void HistoryState::begin() {
     plan.is_alone = options_.processes == 1;
     plan.is_first = options_.process == 0;
     plan.is_durable = options_.durable;
+    plan.has_slots = has_slots();
     std::vector<HistorySlot> slots = made_slots(slot_bytes, layout.fields);
     facts_.step_bytes = plain_step_bytes(layout.schema, in_file);
     StepParts parts = parts_of(layout);
@@ -234,7 +242,11 @@ void HistoryState::put(const std::string& variable, const void* data, std::span<
     take_slot();
     const auto began = Clock::now();
     if (on_device()) stream_->follow(caller_stream_);
-    pack_field(field, layout, data);
+    if (has_slots()) {
+        pack_field(field, layout, data, static_cast<std::byte*>(slots_[*slot_].memory.data()) + layout.slot_offset);
+    } else {
+        write_at_once(field, layout, data);
+    }
     if (on_device()) let_caller_go_on();
     ++field.puts;
     facts_.put_seconds += seconds_since(began);
@@ -251,14 +263,14 @@ void HistoryState::let_caller_go_on() {
 
 bool HistoryState::wait_for_slot(Deadline deadline) {
     check_process();
-    if (!writer_ || slot_) return true;
+    if (!writer_ || slot_ || !has_slots()) return true;
     const SlotWait wait = writer_->wait_for(ended_ % slots_.size(), deadline);
     facts_.wait_seconds += wait.seconds;
     return wait.ended;
 }
 
 void HistoryState::take_slot() {
-    if (slot_) return;
+    if (slot_ || !has_slots()) return;
     wait_for_slot(Deadline::never());
     writer_->check();
     slot_ = ended_ % slots_.size();
@@ -275,9 +287,8 @@ void HistoryState::pack(const Pack& wanted, const void* source, void* destinatio
     }
 }
 
-void HistoryState::pack_field(RunningField& field, const FieldLayout& layout, const void* data) {
+void HistoryState::pack_field(RunningField& field, const FieldLayout& layout, const void* data, std::byte* slot) {
     if (layout.bytes == 0) return;
-    std::byte* slot = moved(slots_[*slot_].memory.data(), static_cast<std::int64_t>(field.layout.slot_offset));
     const std::byte* first = moved(data, layout.first_bytes);
     if (!layout.is_packed) {
         Box one = layout.move;
@@ -333,8 +344,12 @@ void HistoryState::check_step(double time) {
     checked_.reset();
     need_whole_step(time);
     const auto began = Clock::now();
-    finish_statistics();
-    if (on_device()) stream_->record(*slots_[*slot_].packed);
+    if (has_slots()) {
+        finish_statistics();
+        if (on_device()) stream_->record(*slots_[*slot_].packed);
+    } else {
+        write_statistics();
+    }
     facts_.put_seconds += seconds_since(began);
     checked_ = time;
 }
@@ -342,7 +357,7 @@ void HistoryState::check_step(double time) {
 void HistoryState::end_step(double time) {
     check_open("end step");
     if (checked_ != time) check_step(time);
-    writer_->give({*slot_, time, last_time_});
+    writer_->give({slot_.value_or(0), time, last_time_});
     slot_.reset();
     checked_.reset();
     for (RunningField& field : fields_) field.puts = 0;
@@ -384,7 +399,7 @@ void HistoryState::close() {
                       std::to_string(now.steps_written - now.steps_published) + " steps are written and not published",
                       "agree on their number and publish them first");
     }
-    if (!slot_) return;
+    if (!has_open_step()) return;
     throw refused("close history", "fields were put, and their step did not end",
                   "call end_step() first; the steps before it are in the file");
 }

@@ -20,7 +20,7 @@ namespace penstock::history {
 // A field of this history while it runs.
 struct RunningField {
     FieldLayout layout;
-    std::optional<Buffer> sum;
+    std::optional<Buffer> sum;  // without slots also of a statistic that needs none: it has no slot to gather in
     std::uint64_t puts = 0;  // in this step
 };
 
@@ -57,6 +57,7 @@ class HistoryState {
     void close();
 
   private:
+    bool has_slots() const noexcept { return options_.slots != 0; }
     bool on_device() const noexcept { return options_.memory == MemoryKind::device; }
     MemoryKind slot_kind() const noexcept { return on_device() ? MemoryKind::device : MemoryKind::pinned; }
     std::vector<RunningField> make_fields(const HistoryLayout& layout) const;
@@ -76,8 +77,14 @@ class HistoryState {
     void take_slot();
     void let_caller_go_on();
     void pack(const Pack& wanted, const void* source, void* destination);
-    void pack_field(RunningField& field, const FieldLayout& layout, const void* data);
+    void pack_field(RunningField& field, const FieldLayout& layout, const void* data, std::byte* slot);
     void finish_statistics();
+    // Without slots.
+    std::byte* packed_apart(std::uint64_t bytes);
+    void write_at_once(RunningField& field, const FieldLayout& layout, const void* data);
+    void write_statistics();
+    void write_packed(const FieldLayout& layout, std::byte* memory);
+    bool has_open_step() const noexcept;
     void need_whole_step(double time) const;
 
     Context context_;
@@ -90,6 +97,7 @@ class HistoryState {
     std::unique_ptr<HistoryTarget> target_;
     std::unique_ptr<Stream> stream_;
     std::vector<HistorySlot> slots_;
+    std::optional<Buffer> apart_;  // without slots: where a field is packed that does not lie as the file has it
     std::unique_ptr<StepWriter> writer_;
     std::uintptr_t caller_stream_ = 0;
     std::optional<std::size_t> slot_;  // of the step that is packed now

@@ -173,26 +173,30 @@ TEST_P(HistoryTest, ManyStepsGoThroughFewSlots) {
     EXPECT_NE(history.facts().last.plan.find("on the calling thread"), std::string::npos) << "by the thread that waits";
 }
 
-// The model queues its work and goes on: nothing but the order on its stream keeps a field until it is packed.
+// Nothing but the order on its stream keeps a field until it is packed, or of HDF5 until it is written as it lies.
 TEST_P(HistoryTest, FieldsOfANamedStreamArePackedInItsOrder) {
     if (GetParam() != MemoryKind::device) GTEST_SKIP() << "arrays of the host have no stream";
     constexpr std::uint64_t kNumbers = 1 << 20;
     const std::unique_ptr<Stream> model = context_.device().make_stream();
     const Buffer values = context_.allocate(kNumbers * sizeof(float), MemoryKind::device);
-    History history(context_, name_, options());
-    history.define({.name = "T", .dimensions = {"x"}, .shape = {kNumbers}, .dtype = "int32"});
-    history.use_stream(reinterpret_cast<std::uintptr_t>(model->native_handle()));
-    for (int step = 0; step < 8; ++step) {
-        model->fill(values.data(), values.bytes(), step + 1);
-        history.put("T", values.data());
-        model->fill(values.data(), values.bytes(), 0);
-        history.end_step(step);
-    }
-    history.close();
-    const std::vector<std::int32_t> found = read<std::int32_t>("T");
-    ASSERT_EQ(found.size(), 8 * kNumbers);
-    for (std::size_t i = 0; i < found.size(); ++i) {
-        ASSERT_EQ(found[i], 0x01010101 * static_cast<std::int32_t>(i / kNumbers + 1)) << i;
+    for (const char* format : {"cdf5", "hdf5"}) {
+        HistoryOptions wanted = options();
+        wanted.format = format;
+        History history(context_, name_, wanted);
+        history.define({.name = "T", .dimensions = {"x"}, .shape = {kNumbers}, .dtype = "int32"});
+        history.use_stream(reinterpret_cast<std::uintptr_t>(model->native_handle()));
+        for (int step = 0; step < 8; ++step) {
+            for (int work = 16; work-- > 0;) model->fill(values.data(), values.bytes(), step + 1 + work);
+            history.put("T", values.data());
+            model->fill(values.data(), values.bytes(), 0);
+            history.end_step(step);
+        }
+        history.close();
+        const std::vector<std::int32_t> found = read<std::int32_t>("T");
+        ASSERT_EQ(found.size(), 8 * kNumbers);
+        for (std::size_t i = 0; i < found.size(); ++i) {
+            ASSERT_EQ(found[i], 0x01010101 * static_cast<std::int32_t>(i / kNumbers + 1)) << i << " of " << format;
+        }
     }
     History other(context_, folder_.file("other.nc"), options());
     other.define({.name = "T", .dimensions = {"x"}, .shape = {kNumbers}});
@@ -203,8 +207,8 @@ TEST_P(HistoryTest, FieldsOfANamedStreamArePackedInItsOrder) {
 // first_put.cpp says it of puts; that an older history stays is in definitions/defined_names_test.cpp.
 TEST_P(HistoryTest, WrongUseIsOneLineAndLeavesTheHistoryAsItWas) {
     HistoryOptions wanted = options();
-    const auto open = [&] { return History(context_, name_, wanted); };
     wanted.format = "grib";
+    const auto open = [&] { return History(context_, name_, wanted); };
     expect_refusal("no format 'grib'", [&] { open(); });
     wanted = options();
     wanted.calendar = "mayan";
@@ -409,8 +413,8 @@ TEST_P(HistoryTest, transposes_where_two_dimensions_have_one_name) {
               (std::vector<float>{0, 1, 2, 9, 10, 11, 3, 4, 5, 12, 13, 14, 6, 7, 8, 15, 16, 17}));
 }
 
-INSTANTIATE_TEST_SUITE_P(Memory, HistoryTest, testing::Values(MemoryKind::device, MemoryKind::system),
-                         [](const auto& one) { return std::string(to_string(one.param)); });
+INSTANTIATE_TEST_SUITE_P(Memory, HistoryTest, with_and_without_slots(),
+                         [](const auto& one) { return one.param.name(); });
 
 }  // namespace
 }  // namespace penstock

@@ -15,7 +15,7 @@
 #include "history/compression.hpp"
 #include "history/definitions/defined_names.hpp"
 #include "history/target/history_target.hpp"
-#include "history/time_axis.hpp"
+#include "history/definitions/time_axis.hpp"
 
 namespace penstock::history {
 namespace {

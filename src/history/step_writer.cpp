@@ -1,6 +1,7 @@
 // See step_writer.hpp.
 #include "history/step_writer.hpp"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <system_error>
@@ -17,6 +18,7 @@ constexpr std::chrono::seconds kPause{1};
 }  // namespace
 
 StepWriter::StepWriter(WriterPlan plan) : plan_(std::move(plan)) {
+    if (!plan_.has_slots) return;
     try {
         thread_ = std::thread([this] { run(); });
     } catch (const std::system_error& error) {
@@ -38,10 +40,20 @@ StepWriter::~StepWriter() {
         stops_ = true;
     }
     changed_.notify_all();
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
 }
 
 void StepWriter::give(const EndedStep& step) noexcept {
+    if (!plan_.has_slots) {
+        try {
+            std::vector<formats::DataPlace> places = places_under_way();
+            under_way_.reset();
+            finish(step, std::move(places));
+        } catch (...) {
+            failure_ = info_of_current_exception("write history");
+        }
+        return;
+    }
     {
         const std::lock_guard lock(mutex_);
         (*slots_)[step.slot].is_free = false;
@@ -162,11 +174,25 @@ void StepWriter::write(const EndedStep& step) {
     } else {
         places = number == 0 ? plan_.first : target_->reserve({});
     }
-    const std::vector<Range> parts = ranges(memory, places);
-    const MemoryKind kind = memory == slot.data() ? slot.kind() : MemoryKind::pinned;
-    Outcome outcome;
-    if (!parts.empty()) outcome = plan_.context.start(Direction::write, parts, kind, plan_.transfer).result();
-    if (!outcome.ok()) throw named(outcome.error, number, variable_of(outcome.error, places));
+    write_data(ranges(memory, places), memory == slot.data() ? slot.kind() : MemoryKind::pinned, places);
+    finish(step, std::move(places));
+    const std::lock_guard lock(mutex_);
+    if (memory == slot.data()) (*slots_)[step.slot].is_free = true;  // run() tells it
+    write_seconds_ += seconds_since(began);
+}
+
+void StepWriter::write_data(const std::vector<Range>& parts, MemoryKind kind,
+                            std::span<const formats::DataPlace> places) {
+    if (parts.empty()) return;
+    Outcome outcome = plan_.context.start(Direction::write, parts, kind, plan_.transfer).result();
+    if (!outcome.ok()) throw named(outcome.error, written_, variable_of(outcome.error, places));
+    const std::lock_guard lock(mutex_);
+    last_ = std::move(outcome.evidence);
+}
+
+// The data are in the file.
+void StepWriter::finish(const EndedStep& step, std::vector<formats::DataPlace> places) {
+    const std::uint64_t number = written_;
     if (plan_.is_alone || target_->has_own_files()) {
         complete(step, places, number);
     } else if (plan_.is_durable) {
@@ -174,7 +200,6 @@ void StepWriter::write(const EndedStep& step) {
     }
     if (plan_.is_alone) show(number);
     const std::lock_guard lock(mutex_);
-    if (memory == slot.data()) (*slots_)[step.slot].is_free = true;  // run() tells it
     written_ = number + 1;
     for (const formats::DataPlace& place : places) stored_bytes_ += place.bytes;
     if (plan_.is_alone) {
@@ -182,8 +207,24 @@ void StepWriter::write(const EndedStep& step) {
     } else {
         unseen_.push_back({step, std::move(places)});
     }
+}
+
+// A step that is dropped keeps its places for the one that follows.
+const std::vector<formats::DataPlace>& StepWriter::places_under_way() {
+    if (!under_way_) under_way_ = written_ == 0 ? plan_.first : target_->reserve({});
+    return *under_way_;
+}
+
+void StepWriter::write_field(const std::string& name, const MemoryView& memory) {
+    const auto began = Clock::now();
+    try {
+        static_cast<void>(places_under_way());
+        write_data(ranges_of(name, memory), memory.kind, *under_way_);
+    } catch (...) {
+        failure_ = info_of_current_exception("write history");
+        throw;
+    }
     write_seconds_ += seconds_since(began);
-    last_ = std::move(outcome.evidence);
 }
 
 Error StepWriter::named(ErrorInfo info, std::uint64_t number, const std::string& what) const {
@@ -259,6 +300,22 @@ std::vector<Range> StepWriter::ranges(std::byte* memory, std::span<const formats
         } else {
             found.push_back({&file, place.offset_bytes, data, place.bytes});
         }
+    }
+    return found;
+}
+
+// A place may be longer than the field: what is behind it reads as zeros, for the file is new there.
+std::vector<Range> StepWriter::ranges_of(const std::string& name, const MemoryView& memory) const {
+    std::vector<Range> found;
+    auto* data = static_cast<std::byte*>(memory.data);
+    for (const SlotField& field : plan_.fields) {
+        const formats::DataPlace& place = (*under_way_)[field.place];
+        if (field.name != name || place.bytes == 0) continue;
+        const File& file = target_->file(field.place);
+        for (const FieldRun& run : field.runs) {
+            found.push_back({&file, place.offset_bytes + run.file_offset, data + run.slot_offset, run.bytes});
+        }
+        if (field.runs.empty()) found.push_back({&file, place.offset_bytes, data, std::min(place.bytes, memory.bytes)});
     }
     return found;
 }

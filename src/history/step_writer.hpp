@@ -2,6 +2,8 @@
 //
 // Of each step: wait until the slot is packed, compress what is to be, write the data in one submission, then the time,
 // then let readers see it. After a step that failed nothing is written any more, and everybody who asks is told of it.
+//
+// A history without slots has no thread: the caller writes each field, and ends each step.
 #pragma once
 
 #include <condition_variable>
@@ -51,6 +53,7 @@ struct WriterPlan {
     bool is_alone = true;  // no other process writes the file: steps are published as they are written
     bool is_first = true;  // the process that writes times, and publishes
     bool is_durable = false;
+    bool has_slots = true;
     std::unique_ptr<StepEncoder> encoder{};  // null: nothing is compressed
 };
 
@@ -69,7 +72,10 @@ class StepWriter {
 
     // Once, before the first step is given. Both must live as long.
     void begin(HistoryTarget& target, std::vector<HistorySlot>& slots);
-    // Takes a slot that is packed, or will be. After a step that failed it is not written.
+    // Without slots: writes a field of the step that is under way, from memory that has it as the file does. Throws
+    // Error, and then the step has failed.
+    void write_field(const std::string& name, const MemoryView& memory);
+    // Takes a slot that is packed, or will be. After a step that failed it is not written. Without slots the step ends.
     void give(const EndedStep& step) noexcept;
     // Until the slot is free, or a step failed.
     SlotWait wait_for(std::size_t slot, Deadline deadline);
@@ -88,12 +94,16 @@ class StepWriter {
     void run();
     void wait_for_work(std::unique_lock<std::mutex>& lock);
     void write(const EndedStep& step);
+    void write_data(const std::vector<Range>& parts, MemoryKind kind, std::span<const formats::DataPlace> places);
+    void finish(const EndedStep& step, std::vector<formats::DataPlace> places);
+    const std::vector<formats::DataPlace>& places_under_way();
     void complete(const EndedStep& step, std::span<const formats::DataPlace> places, std::uint64_t number);
     void show(std::uint64_t number);
     void free_slot(std::size_t slot);
     std::vector<formats::StoredChunks> compress(std::uint64_t number);
     Error named(ErrorInfo info, std::uint64_t number, const std::string& what) const;
     std::vector<Range> ranges(std::byte* memory, std::span<const formats::DataPlace> places) const;
+    std::vector<Range> ranges_of(const std::string& field, const MemoryView& memory) const;
     std::string variable_of(const ErrorInfo& error, std::span<const formats::DataPlace> places) const;
 
     HistoryTarget* target_ = nullptr;  // as slots_, set once before the first step is given
@@ -109,6 +119,7 @@ class StepWriter {
         EndedStep step;
         std::vector<formats::DataPlace> places;
     };
+    std::optional<std::vector<formats::DataPlace>> under_way_;  // without slots: places of the step that is written now
     std::deque<Unseen> unseen_;  // written, and not published
     std::uint64_t written_ = 0;
     std::uint64_t published_ = 0;

@@ -39,7 +39,7 @@ penstock::HistoryOptions history_options(const penstock_history_options* given) 
     options.calendar = text_or(wanted.calendar, "standard");
     options.transfer.path = penstock::c::path_named(wanted.path);
     options.start_time = wanted.start_time;
-    options.slots = wanted.slots == 0 ? 2 : wanted.slots;
+    options.slots = wanted.slots == 0 ? options.slots : wanted.slots == PENSTOCK_NO_SLOTS ? 0 : wanted.slots;
     options.memory = penstock::c::checked_kind(wanted.memory);
     options.durable = wanted.durable != 0;
     options.replace = wanted.refuse_existing == 0;

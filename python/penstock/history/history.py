@@ -56,7 +56,7 @@ class HistoryFacts:
         write_seconds: in the background, from a packed slot to a step that readers see.
         stored_bytes: of all steps that were written, as the file has them.
         encode_seconds: of write_seconds, for the compression.
-        evidence: which way the last published step went; None before the first.
+        evidence: which way the last step went, or without slots the last field; None before the first.
     """
 
     steps_ended: int
@@ -102,7 +102,7 @@ class History:
         time_units, calendar: as CF has them; without units the times are plain numbers.
         start_time: where the first interval of a mean begins.
         memory: where fields lie: "device", "host", or "auto", that of the device: the emulated one is the host.
-        slots: memory for so many steps that are not in the file yet; 1 to 64.
+        slots: memory for so many steps that are not in the file yet; 1 to 64. 0: none, put() writes before it returns.
         durable: a step that readers see survives a power cut.
         replace: False refuses a name that is there.
         may_have_gaps: with comm: elements of global_shape may be in no box, as those of land in an ocean. They are 0,

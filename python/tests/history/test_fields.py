@@ -79,10 +79,12 @@ def test_an_array_of_any_layout_is_cut_and_converted_as_numpy_does(tmp_path: Pat
         assert np.array_equal(np.asarray(file["T"].read()), read(path, "T"))
 
 
-@pytest.mark.parametrize("format", ["cdf5", "cdf2", "netcdf4"])
-def test_readers_see_each_step_while_the_history_is_open_and_writers_go_on_later(tmp_path: Path, format: str) -> None:
+@pytest.mark.parametrize(("format", "slots"), [("cdf5", 2), ("cdf2", 2), ("netcdf4", 2), ("netcdf4", 0), ("cdf5", 0)])
+def test_readers_see_each_step_while_the_history_is_open_and_writers_go_on_later(
+    tmp_path: Path, format: str, slots: int
+) -> None:
     path, field = tmp_path / "x.nc", RANDOM.normal(280, 20, (30, 40))
-    with penstock.History(path, format=format, device="host", time_units=UNITS) as history:
+    with penstock.History(path, format=format, device="host", time_units=UNITS, slots=slots) as history:
         history.define("T", ("y", "x"), like=field, attrs={"units": "K"})
         history.define("high", ("y", "x"), like=field, statistic="maximum")
         history.constant("x", np.arange(40.0), ("x",), {"units": "m"})
@@ -105,9 +107,12 @@ def test_readers_see_each_step_while_the_history_is_open_and_writers_go_on_later
     assert np.array_equal(read(path, "T")[6:], np.stack([field + 7, field]).astype("f4"))
 
 
-def test_an_array_that_changes_after_put_changes_nothing_of_its_step(tmp_path: Path) -> None:
-    path, field = tmp_path / "x.nc", np.zeros((50, 60))
-    with penstock.History(path, device="host", slots=3) as history:
+@pytest.mark.parametrize(("format", "slots", "dtype"), [("cdf5", 3, "f8"), ("cdf5", 0, "f8"), ("netcdf4", 0, "f4")])
+def test_an_array_that_changes_after_put_changes_nothing_of_its_step(
+    tmp_path: Path, format: str, slots: int, dtype: str
+) -> None:
+    path, field = tmp_path / "x.nc", np.zeros((50, 60), dtype)
+    with penstock.History(path, format=format, device="host", slots=slots) as history:
         history.define("T", ("y", "x"), like=field)
         for step in range(20):
             field[...] = step

@@ -59,7 +59,8 @@ def test_a_killed_model_leaves_every_step_that_it_was_told_of(tmp_path: Path, fo
     steps = 0
     for kill in range(KILLS):
         path = tmp_path / f"{kill}.nc"
-        told = run_and_kill(path, 1 + kill % 3, chance.random() / 5, format, compression)
+        slots = kill % 4 if compression == "none" else 1 + kill % 3
+        told = run_and_kill(path, slots, chance.random() / 5, format, compression)
         with netCDF4.Dataset(path) as file:
             file.set_auto_mask(False)
             found = np.arange(len(file.dimensions["time"]))

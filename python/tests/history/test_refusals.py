@@ -176,7 +176,7 @@ OPTIONS = {
     "half format": ({"format": HALF}, "format= '\\ud800' holds"),
     "format": ({"format": "cdf9"}, "there is no format 'cdf9'; use one of cdf5"),
     "calendar": ({"calendar": "maya"}, "there is no calendar 'maya'"),
-    "slots": ({"slots": 0}, "0 slots are asked for; use 1 to 64"),
+    "slots": ({"slots": 65}, "65 slots are asked for; use 1 to 64"),
     "many slots": ({"slots": 65}, "use 1 to 64"),
     "memory": ({"memory": "disk"}, "there is no memory 'disk'; use one of auto, device, host"),
     "path": ({"path": "fast"}, "no path named 'fast'"),

@@ -86,7 +86,7 @@ def test_all_write_one_file_and_each_its_box(tmp_path: Path, what: str, form: st
 @pytest.mark.parametrize("form", ["cdf5", "netcdf4", "raw"])
 def test_boxes_of_any_length_are_one_file_where_nothing_is_compressed(tmp_path: Path, form: str) -> None:
     ends = [1000 * (rank + 1) // 7 for rank in range(7)]
-    told = on_ranks(7, lambda comm: write(comm, tmp_path / "run", ends, format=form))
+    told = on_ranks(7, lambda comm: write(comm, tmp_path / "run", ends, format=form, slots=comm.rank % 3))
     assert all(isinstance(one, penstock.HistoryFacts) for one in told), told
     check(tmp_path / "run", 1000)
 
@@ -222,8 +222,8 @@ def test_a_rank_that_puts_nothing_is_told_when_it_closes(tmp_path: Path) -> None
 
 
 def test_a_rank_that_has_no_history_is_told_to_all(tmp_path: Path) -> None:
-    told = on_ranks(2, lambda comm: write(comm, tmp_path / "run", [6, 12], format="raw", slots=comm.rank))
-    refused(told, "0 slots are asked for")
+    told = on_ranks(2, lambda comm: write(comm, tmp_path / "run", [6, 12], format="raw", slots=65 - comm.rank))
+    refused(told, "65 slots are asked for")
     assert "process 0" in str(told[1])
 
 

@@ -6,8 +6,9 @@ later than without output. A2: where writing takes longer than computing, the ra
 moment when there is something to write. A3: output takes at most a third of what netCDF-C in the step takes. B2: a
 snapshot on stable storage has 0.9 of the rate of the same bytes alone, and 2.5 times that of h5py as SWIFT writes; of
 64 MiB or more, because small ones take the disk's time. E1: one file of all ranks is written at the rate of parallel
-HDF5 with independent calls or faster, and rank 0 lays out a file of 100 variables in 5 ms. Compressed: a core packs
-four times as much as netCDF-C's at the same level of deflate, and so do the other codecs beside its usual level.
+HDF5 with independent calls or faster, by what waits as these calls do, and rank 0 lays out a file of 100 variables in
+5 ms. Compressed: a core packs four times as much as netCDF-C's at the same level of deflate, and so do the other codecs
+beside its usual level.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from penstock_bench.suites.simulation.ways import (
 
 LARGE_BYTES = 64 << 20
 LAYOUT_MS = 5.0
+BLOCKING = {ranks.HISTORY: ranks.SLOTLESS, ranks.SNAPSHOT: ranks.PENSTOCK}  # what waits as HDF5's calls do
 BESIDE = {NETCDF4: USUAL_NETCDF4, CLASSIC: USUAL_CLASSIC, DEFAULT_STREAM: USUAL_NETCDF4}
 
 
@@ -52,10 +54,11 @@ def _of_ranks(medians: Medians) -> list[Check]:
     """By the most ranks that were measured. Laying out is told by the fewest: no rank waits for others meanwhile."""
     known = {row["ranks"] for group in medians.rows.values() for row in group if row.get("by") == ranks.PENSTOCK}
     found: list[Check] = []
-    for file in (ranks.HISTORY, ranks.SNAPSHOT) if known else ():
-        ours, theirs = (ranks.name_of(file, max(known), way) for way in (ranks.PENSTOCK, ranks.INDEPENDENT))
+    for file, way in BLOCKING.items() if known else ():
+        ours, theirs = (ranks.name_of(file, max(known), one) for one in (way, ranks.INDEPENDENT))
         if medians.rows[ours] and medians.rows[ours][0]["bytes"] >= LARGE_BYTES:
-            what = f"E1, {file} of {max(known)} ranks / parallel HDF5, independent"
+            slots = ", no slots," * (way == ranks.SLOTLESS)
+            what = f"E1, {file}{slots} of {max(known)} ranks / parallel HDF5, independent"
             found.append(Check(what, medians.ratio(ours, theirs), 1))
     if known:
         small = ranks.name_of(ranks.SMALL, min(known), ranks.PENSTOCK)

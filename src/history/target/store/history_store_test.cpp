@@ -28,6 +28,7 @@ class HistoryStores : public HistoryTest {
         HistoryOptions made = options();
         made.format = "zarr";
         made.compression.name = compression;
+        if (compression != "none") made.slots = 2;
         return made;
     }
     static std::string text_of(const std::string& file) {
@@ -325,7 +326,8 @@ TEST_P(HistoryStores, refuse_what_zarr_does_not_have) {
     EXPECT_EQ(entries(), 0u) << "nothing was begun";
 }
 
-INSTANTIATE_TEST_SUITE_P(Memory, HistoryStores, testing::Values(MemoryKind::device, MemoryKind::system));
+INSTANTIATE_TEST_SUITE_P(Memory, HistoryStores, with_and_without_slots(),
+                         [](const auto& one) { return one.param.name(); });
 
 }  // namespace
 }  // namespace penstock

@@ -120,7 +120,8 @@ TEST_P(RawStores, take_the_place_of_older_ones_and_of_nothing_else) {
     expect_refusal("the format 'raw' stores no compressed data", [&] { History(context_, name_, packed); });
 }
 
-INSTANTIATE_TEST_SUITE_P(Memory, RawStores, testing::Values(MemoryKind::device, MemoryKind::system));
+INSTANTIATE_TEST_SUITE_P(Memory, RawStores, with_and_without_slots(),
+                         [](const auto& one) { return one.param.name(); });
 
 }  // namespace
 }  // namespace penstock

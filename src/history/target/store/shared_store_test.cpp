@@ -35,6 +35,7 @@ class SharedStores : public HistoryTest {
         made.process = process;
         made.processes = processes;
         made.compression.name = compression;
+        if (compression != "none") made.slots = 2;
         return made;
     }
     static HistoryVariable part(const Division& division, std::size_t process) {
@@ -346,8 +347,8 @@ TEST_P(SharedStores, compress_chunks_that_are_whole_in_a_block) {
     expect_refusal("multiples of 12 along 'y', and chunks of 5 do not", [&] { with(5); });
 }
 
-INSTANTIATE_TEST_SUITE_P(Memory, SharedStores, testing::Values(MemoryKind::device, MemoryKind::system),
-                         [](const auto& one) { return std::string(to_string(one.param)); });
+INSTANTIATE_TEST_SUITE_P(Memory, SharedStores, with_and_without_slots(),
+                         [](const auto& one) { return one.param.name(); });
 
 }  // namespace
 }  // namespace penstock

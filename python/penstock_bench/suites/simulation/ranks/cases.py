@@ -6,8 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-PENSTOCK, INDEPENDENT, COLLECTIVE = "Penstock", "parallel HDF5", "parallel HDF5, collective"
-WAYS = (PENSTOCK, INDEPENDENT, COLLECTIVE)
+PENSTOCK, SLOTLESS = "Penstock", "Penstock, no slots"
+INDEPENDENT, COLLECTIVE = "parallel HDF5", "parallel HDF5, collective"
+OURS = (PENSTOCK, SLOTLESS)
+WAYS = (*OURS, INDEPENDENT, COLLECTIVE)
 HISTORY, SNAPSHOT, SMALL = "history", "snapshot", "100 small variables"
 FILES = (HISTORY, SNAPSHOT, SMALL)
 VARIABLES, STEPS, LEVELS = 8, 8, 16
@@ -66,7 +68,7 @@ class RanksCase:
     def words(self, path: str) -> list[str]:
         """Arguments of the program."""
         one = self.shared
-        numbers = (one.variables, one.steps, int(self.way == COLLECTIVE), self.ranks, *one.shape)
+        numbers = (one.variables, one.steps, int(self.way in (SLOTLESS, COLLECTIVE)), self.ranks, *one.shape)
         return [path, *map(str, numbers)]
 
 
@@ -91,12 +93,13 @@ def restarts(settings: dict[str, Any], bytes: int) -> list[RestartCase]:
 
 
 def cases(settings: dict[str, Any], bytes: int) -> list[RanksCase]:
-    """Collective calls for the most ranks alone: where ranks have cores of their own, they differ little."""
+    """Collective calls for the most ranks alone: where ranks have cores of their own, they differ little. Slots are of
+    histories, and the small one is there for its layout."""
     counts = sorted(int(one) for one in settings["ranks"])
     return [
         RanksCase(shared, ranks, way)
         for shared in files(bytes)
         for ranks in (counts if shared.file != SMALL else sorted({counts[0], counts[-1]}))
         for way in WAYS
-        if way != COLLECTIVE or ranks == counts[-1]
+        if (way != COLLECTIVE or ranks == counts[-1]) and (way != SLOTLESS or shared.file == HISTORY)
     ]

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Rows = list[dict[str, Any]]
-COLOURS = dict(zip(WAYS, ((style.BLUE, ""), (style.ORANGE, "//"), (style.AMBER, "..")), strict=True))
+COLOURS = dict(
+    zip(WAYS, ((style.BLUE, ""), (style.SKY, "\\\\"), (style.ORANGE, "//"), (style.AMBER, "..")), strict=True)
+)
 BROAD = 0.8  # of all bars of a number of ranks
 
 

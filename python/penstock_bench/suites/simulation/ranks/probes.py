@@ -20,7 +20,7 @@ from penstock.cli.options import size
 from penstock_bench.engine.rounds import Absent, Probe, Sample
 from penstock_bench.engine.run import Run
 from penstock_bench.suites import mpi_programs
-from penstock_bench.suites.simulation.ranks.cases import PENSTOCK, RanksCase, RestartCase, SharedFile, cases, restarts
+from penstock_bench.suites.simulation.ranks.cases import OURS, RanksCase, RestartCase, SharedFile, cases, restarts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,10 +41,10 @@ class RanksBench:
     absent: dict[bool, str]
 
     def program(self, way: str) -> Path:
-        return self.folder / ("shared_penstock" if way == PENSTOCK else "shared_hdf5")
+        return self.folder / ("shared_penstock" if way in OURS else "shared_hdf5")
 
     def measure(self, case: RanksCase, _round: int = 0) -> Sample:
-        if cause := self.absent[case.way == PENSTOCK]:
+        if cause := self.absent[case.way in OURS]:
             raise Absent(cause)
         path = self.run.workspace.directory / "ranks.hdf5"
         command = [self.mpirun, "-n", str(case.ranks), str(self.program(case.way)), *case.words(str(path))]
@@ -57,7 +57,7 @@ class RanksBench:
         shared = case.shared
         moved = {"bytes": shared.bytes, "seconds": seconds, "steps": max(1, shared.steps)}
         told = {"part": "ranks", "file_kind": shared.file, "by": case.way, "ranks": case.ranks, "fsync_s": fsync_s}
-        layout = {"layout_ms": begun * 1e3} if shared.steps or case.way != PENSTOCK else {}
+        layout = {"layout_ms": begun * 1e3} if shared.steps or case.way not in OURS else {}
         return moved | {"step_bytes": shared.bytes // max(1, shared.steps)} | told | layout
 
     def restart(self, case: RestartCase, _round: int = 0) -> Sample:

@@ -40,7 +40,7 @@ void way_begin(const way_file* file) {
     file_id = need(H5Fcreate(file->name, H5F_ACC_TRUNC, H5P_DEFAULT, access), file->name);
     H5Pclose(access);
     transfer = need(H5Pcreate(H5P_DATASET_XFER), "properties of a transfer");
-    H5Pset_dxpl_mpio(transfer, file->is_collective ? H5FD_MPIO_COLLECTIVE : H5FD_MPIO_INDEPENDENT);
+    H5Pset_dxpl_mpio(transfer, file->is_variant ? H5FD_MPIO_COLLECTIVE : H5FD_MPIO_INDEPENDENT);
     datasets = calloc((size_t)file->variables, sizeof *datasets);
     const hsize_t of_step[RANK] = {1, file->part.whole[0], file->part.whole[1], file->part.whole[2]};
     const hsize_t no_step[RANK] = {0, file->part.whole[0], file->part.whole[1], file->part.whole[2]};

@@ -1,5 +1,5 @@
 /* All ranks write one file, several steps of several variables or one snapshot of them:
- *     PROGRAM FILE VARIABLES STEPS COLLECTIVE RANKS NZ NY NX
+ *     PROGRAM FILE VARIABLES STEPS VARIANT RANKS NZ NY NX
  * Rank 0 prints seconds: its own until data can be written, from barrier to barrier until all is in the file, and of an
  * fsync of it after that. All values are in memory before the clock starts.
  */
@@ -33,7 +33,7 @@ static double synced(const char* name) {
 int main(int count, char** words) {
     if (count != 9) return 2;
     way_file file = {.name = words[1], .variables = atoi(words[2]), .steps = atoi(words[3])};
-    file.is_collective = atoi(words[4]);
+    file.is_variant = atoi(words[4]);
     file.part = grid_begin(words + 5, file.steps ? 1 : 0);
     const int steps = file.steps ? file.steps : 1;
     float* fields = new_fields(&file, steps);

@@ -18,6 +18,7 @@ static void begin_history(const way_file* file) {
     penstock_history_options options = penstock_mpi_history_options(MPI_COMM_WORLD);
     options.memory = PENSTOCK_SYSTEM;
     options.format = "hdf5";
+    if (file->is_variant) options.slots = PENSTOCK_NO_SLOTS;
     need(penstock_history_open(context, file->name, &options, &history, &error));
     for (int one = 0; one < file->variables; ++one) {
         char name[16];

@@ -7,7 +7,7 @@
 typedef struct {
     const char* name;
     int variables, steps; /* 0 steps: a snapshot, of which ranks have a part of z; of a history a part of y */
-    int is_collective;    /* of HDF5: data are written by collective calls */
+    int is_variant;       /* of HDF5: data are written by collective calls; of a history: it has no slots */
     grid_part part;
 } way_file;
 

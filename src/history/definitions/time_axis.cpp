@@ -1,5 +1,5 @@
 // See time_axis.hpp.
-#include "history/time_axis.hpp"
+#include "history/definitions/time_axis.hpp"
 
 #include <algorithm>
 #include <array>
