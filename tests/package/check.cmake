@@ -11,7 +11,9 @@ function(run expected)
 endfunction()
 
 file(REMOVE_RECURSE ${STAGE})
-run(works ${CMAKE_COMMAND} --install ${BUILD} --prefix ${STAGE}/first --component development)
+foreach(component development archive)  # a build of the wheel has the archive apart
+  run(works ${CMAKE_COMMAND} --install ${BUILD} --prefix ${STAGE}/first --component ${component})
+endforeach()
 file(RENAME ${STAGE}/first ${STAGE}/moved)
 file(GLOB_RECURSE packages ${STAGE}/moved/penstockConfig.cmake)
 list(GET packages 0 package)

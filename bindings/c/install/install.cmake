@@ -19,11 +19,9 @@ else()
 endif()
 install(TARGETS penstock_shared EXPORT penstockTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development ${link})
-if(NOT PENSTOCK_PYTHON)  # a wheel contains one library and no archive
-  install(FILES $<TARGET_FILE:penstock_static> DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
-  if(TARGET penstock-cufile-probe)  # beside the library, which searches for it there
-    install(TARGETS penstock-cufile-probe RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT development)
-  endif()
+install(FILES $<TARGET_FILE:penstock_static> DESTINATION ${CMAKE_INSTALL_LIBDIR} ${PENSTOCK_NOT_IN_A_WHEEL})
+if(TARGET penstock-cufile-probe)  # beside the library, which searches for it there
+  install(TARGETS penstock-cufile-probe RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} ${PENSTOCK_NOT_IN_A_WHEEL})
 endif()
 install(EXPORT penstockTargets NAMESPACE penstock:: DESTINATION ${PENSTOCK_PACKAGE_DIR} COMPONENT development)
 
