@@ -1,13 +1,15 @@
-"""What the suite `data` compares of compressed datasets: one that is written, beside h5py and zarr-python.
+"""What the suite `data` compares of compressed datasets: one that is written, beside h5py and zarr-python, and one of
+Zarr that is read.
 
-Each call makes the file anew, and ends when it is closed. Both write the same chunks of 1 MiB with the same codec,
-level and shuffle. h5py packs one chunk after the other; zarr-python packs them in threads, so it has all cores too.
+Each call that writes makes the file anew, and ends when it is closed. Both write the same chunks of 1 MiB with the same
+codec, level and shuffle. h5py packs one chunk after the other; zarr-python packs them in threads, so it has all cores
+too, and so has zarrs, zarr-python's way through a library of Rust.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,7 +19,7 @@ import numpy as np
 import penstock
 from penstock.formats.packing.compression import LEVELS
 from penstock_bench.suites.data.files import NAME
-from penstock_bench.suites.data.pair import Call, Pair, on_device
+from penstock_bench.suites.data.pair import Call, Pair, on_device, put_here
 
 if TYPE_CHECKING:
     from penstock_bench.engine.run import Run
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 LARGEST_MIB = 64
 CHUNK_ROWS, ROW_ITEMS = 256, 1024  # a chunk is 1 MiB of float32
 CODECS = ("gzip", "zstd", "lz4")
+ZARRS = "zarrs"
 
 
 class _Format(NamedTuple):
@@ -32,6 +35,7 @@ class _Format(NamedTuple):
     peer: str
     modules: tuple[str, ...]
     shuffle: bool  # as people write it: Zarr's own codecs have none
+    codecs: tuple[str, ...]
     write: Callable[[Path, str, np.ndarray], None]
     read: Callable[[Path], np.ndarray]
 
@@ -50,18 +54,24 @@ class _WrittenFile(NamedTuple):
 def pairs(run: Run) -> Iterator[Pair]:
     bytes = _mib(run) << 20
     for format, how in _FORMATS.items():
-        for codec in CODECS:
+        for codec in how.codecs:
             make = partial(_of_writing, run, how, codec)
             yield Pair(_name(format, codec), how.peer, make, how.modules, 0.02, bytes, by_clock=True)
+    for peer, modules in (("zarr", ("zarr",)), (ZARRS, ("zarr", ZARRS))):
+        beside = ", zarrs" * (peer == ZARRS)
+        make = partial(_of_reading, run, peer)
+        yield Pair(f"Zarr zstd: all{beside}", peer, make, modules, 0.02, bytes, by_clock=True)
 
 
 def names(format: str) -> list[str]:
     """Pairs that write this format."""
-    return [_name(format, codec) for codec in CODECS]
+    return [_name(format, codec) for codec in _FORMATS[format].codecs]
 
 
 def _name(format: str, codec: str) -> str:
-    return f"{format} {codec}{' and shuffle' if _FORMATS[format].shuffle else ''}: written"
+    kind, _, beside = format.partition(", ")
+    shuffled = " and shuffle" * _FORMATS[format].shuffle
+    return f"{kind} {codec}{shuffled}: written{', ' * bool(beside)}{beside}"
 
 
 def _mib(run: Run) -> int:
@@ -115,6 +125,31 @@ def _read_hdf5(path: Path) -> np.ndarray:
         return file[NAME][...]
 
 
+def _of_reading(run: Run, peer: str, stack: ExitStack) -> tuple[Call, Call]:
+    """Of a file that zarr-python wrote, and that stays open."""
+    import zarr
+
+    path = run.workspace.directory / f"read-{peer}.zarr"
+    _write_zarr(path, "zstd", _values(run))
+    ours = stack.enter_context(penstock.open(path, context=run.context))[NAME]
+    with _pipeline(peer):
+        theirs: Any = zarr.open_group(path, mode="r")[NAME]
+    read = put_here(run, lambda _: np.asarray(theirs[...]))
+    return lambda _: ours[...], read
+
+
+def _pipeline(peer: str) -> Any:
+    """While it lasts arrays of zarr-python are opened with the codecs of zarrs, or with its own."""
+    import zarr
+
+    return zarr.config.set({"codec_pipeline.path": "zarrs.ZarrsCodecPipeline"}) if peer == ZARRS else nullcontext()
+
+
+def _write_by_zarrs(path: Path, codec: str, values: np.ndarray) -> None:
+    with _pipeline(ZARRS):
+        _write_zarr(path, codec, values)
+
+
 def _write_zarr(path: Path, codec: str, values: np.ndarray) -> None:
     import numcodecs.zarr3
     import zarr
@@ -139,6 +174,9 @@ def _read_zarr(path: Path) -> np.ndarray:
 
 
 _FORMATS = {
-    "HDF5": _Format("h5", "h5py", ("h5py", "hdf5plugin"), True, _write_hdf5, _read_hdf5),
-    "Zarr": _Format("zarr", "zarr", ("zarr", "numcodecs"), False, _write_zarr, _read_zarr),
+    "HDF5": _Format("h5", "h5py", ("h5py", "hdf5plugin"), True, CODECS, _write_hdf5, _read_hdf5),
+    "Zarr": _Format("zarr", "zarr", ("zarr", "numcodecs"), False, CODECS, _write_zarr, _read_zarr),
+    "Zarr, zarrs": _Format(
+        "zarr", ZARRS, ("zarr", "numcodecs", ZARRS), False, ("gzip", "zstd"), _write_by_zarrs, _read_zarr
+    ),
 }
