@@ -126,7 +126,7 @@ def _read_hdf5(path: Path) -> np.ndarray:
 
 
 def _of_reading(run: Run, peer: str, stack: ExitStack) -> tuple[Call, Call]:
-    """Of a file that zarr-python wrote, and that stays open."""
+    """Reads a file that zarr-python wrote, and that stays open."""
     import zarr
 
     path = run.workspace.directory / f"read-{peer}.zarr"
