@@ -256,6 +256,7 @@ class Context:
         if options:
             need_known("Context()", ("device", "profile", *ContextOptions.__annotations__), options)
         self._strict = bool(options.get("strict", False))
+        self._is_free = not options.keys() & {"path", "workers", "strict"}  # to choose the way of bytes
         profiles = _profiles.named(profile)
         self._open: _core.Context | None = _core.Context(device=device, profiles=profiles, **options)
 
@@ -264,6 +265,7 @@ class Context:
         """The context that a buffer belongs to."""
         context = cls.__new__(cls)
         context._strict = False  # a transfer asks the context itself; only reads of datasets ask here
+        context._is_free = False
         context._open = buffer.context
         return context
 

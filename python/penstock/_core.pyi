@@ -383,7 +383,7 @@ class Pipeline:
     def chunk_bytes(self) -> int: ...
 
 class Stop:
-    """Ends a decode_chunks or an encode_chunks that another thread has under way."""
+    """Ends a decode_chunks, encode_chunks or write_chunk_files that another thread has under way."""
 
     def stop(self) -> None: ...
 
@@ -452,6 +452,23 @@ def encode_chunks(
     lie in the chunk, and the bytes of an item; what a box leaves of its chunk is filled with `fill`. `target`: memory,
     and how far apart the chunks begin in it, at least most_bytes. Returns how many chunks were encoded (all, unless the
     work was stopped or took too long), the number of one that cannot be (or -1) and why, and all sizes as uint64."""
+
+def write_chunk_files(
+    context: Context,
+    encoder: Encoder,
+    source: tuple[Any, Any, int],
+    files: Sequence[str],
+    swap_bytes: int,
+    fill: bytes,
+    stop: Stop,
+    timeout_s: float | None = None,
+) -> tuple[int, int, str, bytes, int]:
+    """As encode_chunks, but each chunk becomes a file, which the thread writes that encodes it. Returns how many are in
+    their files, the number of one that cannot be encoded (or -1) and why, all sizes as uint64, and how many calls
+    wrote. Raises Error of the first file that the system refuses; then files are there that are not whole."""
+
+def takes_files(folder: str, bytes: int) -> bool:
+    """Whether no thread waits for a server, or for a full page cache, that writes so many bytes of new files there."""
 
 def fill_boxes(context: Context, destination: Any, table: Any, item: Any) -> None:
     """Repeats `item` (1 to 65536 bytes). Rows of int64: destination offset, extents in items, strides in bytes."""

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from penstock._arrays.dtype import DType
     from penstock._options import FileOptions, LayoutOptions, NewFileOptions, ReadOptions
     from penstock.formats.datafile import DataFile
-    from penstock.formats.model import Container, Format
+    from penstock.formats.format import Format
+    from penstock.formats.model import Container
     from penstock.formats.registry import Several
 
     Elements = str | type[Any] | np.dtype[Any] | DType

@@ -74,7 +74,7 @@ def _described(dataset: Dataset) -> dict[str, Any]:
             "dims": dataset.dims,
             "bytes": None if info.refusal or info.dtype.host_only else dataset.nbytes,
         }
-        fields["problem"] = dataset._file.hindrance(dataset.name) or None
+        fields["problem"] = dataset._file.ask(lambda source: source.hindrance(dataset.name)) or None
         if not info.refusal and not info.dtype.host_only:
             stored = sum(extent.bytes for extent in dataset.extents())
             is_between = info.layout == "record"  # other variables' records, which are read along

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any
 
 from penstock._text import need_characters
-from penstock.formats.model import Format
+from penstock.formats.format import Format
 
 Write = Callable[[Mapping[str, Any]], None]
 

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from penstock._arrays.foreign_words import WordsOfGroups
+from penstock._arrays.like import as_like
 from penstock._error import Error
 from penstock.formats.attributes import Attributes
 from penstock.formats.dataset import Dataset
-from penstock.formats.like import as_like
 from penstock.formats.loading import Loaded, load_all
 from penstock.formats.model import DatasetInfo
 from penstock.formats.reading.request import Request, request, user_shape
@@ -195,7 +195,8 @@ class Group(WordsOfGroups, Mapping[str, "Entry"]):
 
     def _line(self, name: str) -> str:
         try:
-            info, why = self._file.info(self._whole(name)), self._file.hindrance(self._whole(name))
+            whole = self._whole(name)
+            info, why = self._file.info(whole), self._file.ask(lambda source: source.hindrance(whole))
         except (Error, KeyError) as error:
             return f"  {_shown(name)}  cannot be read: {_shown(getattr(error, 'cause', '') or str(error))}"
         return f"  {_shown(name)}  {user_shape(info)}  {info.dtype}" + (

@@ -253,6 +253,11 @@ class Container(ABC):
         """Finds one chunk, where that takes no table of all of them. None: `table` tells."""
         return None
 
+    def stored_bytes(self, name: str) -> int | None:
+        """That the dataset takes in the file, where `table` does not tell, or no extents: of compact datasets, and of
+        elements that are no plain bytes. None: it is not known."""
+        return None
+
     def hindrance(self, name: str) -> str:
         """Why the dataset cannot be read here as things are; empty: nothing is known to hinder. Raises as info()."""
         return self.info(name).refusal
@@ -273,6 +278,7 @@ class NewDataset:
     compression: str | None = None  # a name of compression.NAMES
     compression_level: int | None = None  # None: the usual one
     shuffle: bool | None = None  # bytes of the elements in planes before they are compressed; None: as formats do
+    is_written_at_once: bool = False  # all of its elements are, by the call that makes it
 
     def checked(self) -> NewDataset:
         """Itself. ValueError of what no format could mean."""
@@ -319,9 +325,13 @@ class Writer(Container):
     reading: Container | None = None  # None: it reads the file itself
 
     @abstractmethod
-    def create(self, datasets: Sequence[NewDataset]) -> Sequence[ChunkTable]:
+    def create(self, datasets: Sequence[NewDataset]) -> Sequence[ChunkTable | None]:
         """Adds datasets, in one go, and says where all of their bytes go (files named as they are now, temporary names
-        included). Space is reserved: a full disk shows here."""
+        included). Space is reserved: a full disk shows here. None: `table` says it when it is asked, and reserves."""
+
+    def make_room(self, name: str, cells: np.ndarray) -> None:
+        """Gives chunks that are not stored a place, which `table` then tells, where elements of them are to be written
+        as they are. `cells`: which chunks, as numbers along each dimension (int64 [n, ndim])."""
 
     def packing(self, name: str, box: Box) -> tuple[Filter, ...]:
         """Filters for an Encoder, with their values, that chunks of the box must go through before they get a place;
@@ -336,6 +346,16 @@ class Writer(Container):
     def place(self, name: str, origin: np.ndarray, sizes: np.ndarray) -> Places:
         """Gives encoded chunks a place, by their first elements (int64 [n, ndim]) and bytes, in order."""
         raise AssertionError(f"{self.format} encodes nothing")
+
+    def is_in_files(self, name: str, box: Box) -> bool:
+        """Whether chunks of the box, which go through no filters, may be files as chunk_files() says, instead of lying
+        where `table` says."""
+        return False
+
+    def chunk_files(self, name: str, origin: np.ndarray) -> Sequence[str] | None:
+        """Files that each are to hold one whole chunk and nothing else, by first elements as in place(), in folders
+        that are there. None: place() says where the chunks go."""
+        return None
 
     def write_values(self, name: str, box: Box, values: np.ndarray) -> None:
         """Writes Python objects, by the format's library, of datasets whose elements have no fixed size."""
@@ -384,37 +404,3 @@ class Writer(Container):
     def is_own(self, file: str) -> bool:
         """Whether elements that lie in `file` are of this one. Formats whose elements may lie anywhere know others."""
         return True
-
-
-ReadAt = Callable[[int, int], bytes]  # (offset, bytes): what a file has there
-
-
-@dataclass(frozen=True)
-class Format:
-    """What the rest of Penstock must know of a format before, or without, asking one of its files.
-
-    `reader` and `writer` are "module:class" below penstock.formats. A writer takes append=True to change a file.
-    """
-
-    name: str
-    suffixes: tuple[str, ...] = ()
-    reader: str = ""
-    writer: str = ""
-    single: bool = False  # holds one dataset
-    shares_suffix: bool = False  # files of another format are named so too
-    begins: tuple[bytes, ...] = ()  # its first bytes: one of these
-    sees_kind: bool = False  # its reader refuses pipes and folders before it waits for them
-    starts: tuple[int, ...] = (0,)  # where those may be, because something else may come first
-    root_marks: tuple[tuple[str, str], ...] = ()  # attributes at the root, and formats that begin alike and have them
-    is_begin: Callable[[ReadAt, int], bool] | None = None  # of a file of so many bytes, where none of `begins` tells
-    marks: tuple[str, ...] = ()  # its files are folders, with a file of one of these names in them
-    needs_dtype: bool = False  # its files say nothing of their elements: dtype= and shape= do
-    library: str = "the format's library"  # that decodes on the host, as evidence says it
-    keeps_bytes: bool = False  # names and text need be no UTF-8
-    has_groups: bool = True  # else a slash is a character of a name
-    has_shards: bool = False  # chunks may share a file
-    has_compression: bool = False  # chunks may be compressed
-    writes_text: bool = False  # of variable length
-    always_grows: bool = False  # any dimension of any dataset can
-    has_text: bool = False  # elements of raw bytes are characters
-    fill_mark: str = ""  # "module:function" that gives the value which marks what is missing, as xarray wants it

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from penstock import _core
 from penstock._api import Outcome, Progress, leave
@@ -271,3 +271,14 @@ class Pending(Generic[Result]):
     def __repr__(self) -> str:
         state = "done" if self._finished.is_set() else "under way"
         return f"<penstock.Pending {state}, {self.bytes_done} of {self.bytes_total} bytes>"
+
+
+def deadline_after(timeout_s: Any) -> float:
+    """What transfers accept, for work that may have none."""
+    if timeout_s is None:
+        return float("inf")
+    if isinstance(timeout_s, bool) or not isinstance(timeout_s, (int, float)):
+        raise TypeError(f"timeout_s must be a float or None, not {type(timeout_s).__name__}")
+    if not timeout_s >= 0:
+        raise ValueError(f"timeout_s is {timeout_s}; it must be 0 seconds or more, or None for no limit")
+    return time.monotonic() + timeout_s

@@ -25,7 +25,8 @@ from penstock._extras import install
 from penstock._files.descriptor import read_at
 from penstock._text import guess
 from penstock.formats.faults import FOREIGN_BYTES, MATLAB5, foreign_of
-from penstock.formats.model import Container, Format, ReadAt
+from penstock.formats.format import Format, ReadAt
+from penstock.formats.model import Container
 from penstock.formats.simple.single import reading
 
 _FIRST_BYTES = 8200  # with the five first places where HDF5 may begin

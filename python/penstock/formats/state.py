@@ -10,8 +10,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from penstock import _core
 from penstock._api import Context, Outcome
@@ -20,8 +21,9 @@ from penstock._arrays.selection import Selection
 from penstock._told import Evidence
 from penstock.formats.attributes import Attributes, Write, may_be_name, need_utf8
 from penstock.formats.faults import incomplete, refused, unknown
-from penstock.formats.model import ChunkTable, DatasetInfo, Extent, NewDataset, Places, Writer
+from penstock.formats.model import ChunkTable, Container, DatasetInfo, Extent, NewDataset, Writer
 from penstock.formats.packing import rewriting
+from penstock.formats.packing.encoding import Placing
 from penstock.formats.packing.one_chunk import ChunkSums, ChunkWrites, Done, UnderWay
 from penstock.formats.packing.rewriting import ChunkOrder, WriteOptions, Writing
 from penstock.formats.packing.texts import Texts, is_written, write_all
@@ -39,9 +41,6 @@ from penstock.formats.reading.source import MetadataSource, Opened
 from penstock.formats.reading.target import Target, stream_handle
 from penstock.formats.writing import appended, check_kind, checked_value, value_of, way_of, write_job
 
-if TYPE_CHECKING:
-    import numpy as np
-
 
 class FileState:
     """Of one open file. Picklable where another process can open the file of that name itself."""
@@ -50,6 +49,7 @@ class FileState:
         self.name, self.kind, self.format = opened.name, opened.format, opened.format.name
         self.context = context
         self._source = MetadataSource(opened)
+        self._placing = Placing(self._source.writer)
         self._decode, self._external = check_choice(decode), external
         self._tally, self._order = _core.SmallTally(), ChunkOrder()
         self._was_read = False  # by a small read
@@ -133,10 +133,10 @@ class FileState:
                 raise unknown(self.name, name, source.names())
             return source.described(name)
 
-    def hindrance(self, name: str) -> str:
-        """Why the dataset cannot be read here as things are; empty: nothing is known to hinder. Raises as info."""
+    def ask(self, question: Callable[[Container], Any]) -> Any:
+        """The answer to what needs nothing that a FileState adds."""
         with self._source.metadata() as source:
-            return source.hindrance(name)
+            return question(source)
 
     def attributes(self, group: str) -> Attributes:
         with self._source.metadata() as source:
@@ -268,7 +268,7 @@ class FileState:
         with self._source.writer() as writer:
             self._created(writer, new)
 
-    def _created(self, writer: Writer, new: Sequence[NewDataset]) -> Sequence[ChunkTable]:
+    def _created(self, writer: Writer, new: Sequence[NewDataset]) -> Sequence[ChunkTable | None]:
         for one in new:
             need_utf8(self.kind, "the name", one.name)
             need_utf8(self.kind, f"dataset {one.name!r}: the name of a dimension", one.dimensions)
@@ -286,16 +286,20 @@ class FileState:
         """Adds datasets, and starts writing them in one submission. `how`: handle of a stream, and options."""
         handle, options = how
         with self._source.writer() as writer:
-            tables = self._created(writer, new)
+            tables = self._created(writer, [replace(one, is_written_at_once=True) for one in new])
             infos = [writer.info(one.name) for one in new]
             shapes = [Selection.all_of(user_shape(info)) for info in infos]
             requests = [Request(*each) for each in zip(infos, shapes, targets, strict=True)]
             pairs = [pair for pair in zip(requests, tables, strict=True) if not is_written(pair[0].info)]
             requests, texts = [one for one, _ in pairs], [one for one in requests if is_written(one.info)]
-            ways = [way_of(writer, one, table, self._place) for one, table in pairs]
+            ways = [way_of(writer, one, table, (self._mover, self._placing)) for one, table in pairs]
             job = write_job(self._mover, requests, ways, handle)
             job.plan.notes += write_all(writer, texts)
-        return self._start(job, options, lambda outcome: outcome, background)
+        with self._order.lock:
+            pending = self._start(job, options, lambda outcome: outcome, background)
+            for one in (one for one, way in zip(requests, ways, strict=True) if way.table is None):
+                self._order.add(pending, one.info.name, one.stored.box)
+        return pending
 
     def start_write(
         self, requests: Sequence[Request], stream: Any, options: Mapping[str, Any], *, background: bool = True
@@ -310,9 +314,10 @@ class FileState:
     ) -> Pending[Any]:
         handle = stream_handle(stream)
         texts = [one for one in requests if is_written(one.info)]
-        requests = [one for one in requests if not is_written(one.info)]
+        plain = [one for one in requests if not is_written(one.info)]
+        requests = [one._replace(out=checked_value(self._mover, one, handle)) for one in plain]  # before room is made
         with self._source.writer(changes=bool(texts)) as writer:
-            ways = [way_of(writer, one, None, self._place) for one in requests]
+            ways = [way_of(writer, one, None, (self._mover, self._placing)) for one in requests]
             for one, way in zip(requests, ways, strict=True):
                 if way.table is not None:
                     self._need_own(writer, one.info.name, way.table.files)
@@ -346,11 +351,6 @@ class FileState:
 
     def _failed(self, error: BaseException) -> None:
         self._failed_write = self._failed_write or error
-
-    def _place(self, name: str, origin: np.ndarray, sizes: np.ndarray) -> Places:
-        """Of encoded chunks, as a write comes to them."""
-        with self._source.writer() as writer:
-            return writer.place(name, origin, sizes)
 
     def _need_own(self, writer: Writer, name: str, files: Sequence[str]) -> None:
         """A file says itself where its elements lie, and may name any file: others are written to when asked for."""

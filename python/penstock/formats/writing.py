@@ -16,7 +16,7 @@ from penstock._arrays.selection import Selection
 from penstock.formats.faults import refused, unsupported
 from penstock.formats.model import ChunkTable, DatasetInfo, Filter, Writer
 from penstock.formats.packing.compression import is_whole
-from penstock.formats.packing.encoding import Place, encoding_of
+from penstock.formats.packing.encoding import MOST_FILE_BYTES, Placing, encoding_of
 from penstock.formats.packing.texts import Texts, is_written, text_for, texts_of
 from penstock.formats.reading import picked
 from penstock.formats.reading.execution import Job
@@ -25,6 +25,8 @@ from penstock.formats.reading.pieces import PIECE_BYTES
 from penstock.formats.reading.plan import BatchPlan
 from penstock.formats.reading.request import Request, is_one_range, ordered_after, wanted_at
 from penstock.formats.reading.target import Target, target_of
+
+_MOST_IN_FILES = 64 << 20  # bytes of one dataset that the page cache may take
 
 
 def value_of(value: Any, stream: int | None = None) -> Target | Texts:
@@ -67,47 +69,66 @@ def table_for(writer: Writer, one: Request) -> ChunkTable:
         raise ValueError(f"dataset {name!r}: {cause}: name each once")
     if not selection.size:
         return writer.table(name, selection.box)
+    if writer.reading is None and one.info.layout == "chunked":
+        writer.make_room(name, picked.cells_of(selection, one.info.chunk_shape))
     find = picked.table_of if writer.reading is None else picked.table_to_write
     return find(one.info, selection, lambda box: writer.table(name, box))
 
 
 class Way(NamedTuple):
-    """How a request goes to its file: to the places of a table as it is, or through filters, to places that `place`
-    then gives."""
+    """How a request goes to its file: to the places of a table as it is, or as whole chunks, through filters where
+    there are any, to places that `placing` then gives."""
 
     table: ChunkTable | None = None
     filters: tuple[Filter, ...] = ()
-    place: Place | None = None
+    placing: Placing | None = None
 
 
-def way_of(writer: Writer, request: Request, table: ChunkTable | None, place: Place) -> Way:
+def way_of(writer: Writer, request: Request, table: ChunkTable | None, how: tuple[Mover, Placing]) -> Way:
     """`table`: of a dataset that was just made. Raises Error when the request meets a part of a chunk to be packed."""
-    info = request.info
+    (mover, placing), info = how, request.info
     filters = writer.packing(info.name, request.stored.box) if request.bytes else ()
     if not filters:
+        if table is None and _is_in_files(mover, writer, request):
+            return Way(None, (), placing)
         return Way(table_for(writer, request) if table is None else table)
-    selection, box = request.stored, request.stored.box
-    apart = selection.picks is not None or any(abs(step) != 1 for step in selection.steps)
-    if apart or not is_whole(box.start, box.stop, info.chunk_shape, info.shape):
+    if not _has_whole_chunks(request):
         cause = f"its chunks of {info.chunk_shape} are compressed, and the selection has parts of some"
         raise refused(writer.name, cause, "write whole chunks at a time", info.name)
-    return Way(None, filters, place)
+    return Way(None, filters, placing)
+
+
+def _has_whole_chunks(request: Request) -> bool:
+    selection, box, info = request.stored, request.stored.box, request.info
+    apart = selection.picks is not None or any(abs(step) != 1 for step in selection.steps)
+    return not apart and is_whole(box.start, box.stop, info.chunk_shape, info.shape)
+
+
+def _is_in_files(mover: Mover, writer: Writer, request: Request) -> bool:
+    """Whether its chunks are files that are written whole, at once, from memory of the host. Many bytes are left to a
+    queue, which writes past the page cache."""
+    info = request.info
+    if not mover.emulated or not 0 < request.bytes <= _MOST_IN_FILES or info.chunk_bytes > MOST_FILE_BYTES:
+        return False
+    if not info.ndim or info.dtype.host_only:
+        return False
+    return _has_whole_chunks(request) and writer.is_in_files(info.name, request.stored.box)
 
 
 def write_job(mover: Mover, requests: Sequence[Request], ways: Sequence[Way], stream: int | None = None) -> Job:
     """The job that writes `out` of each request to its dataset."""
     plan, targets = BatchPlan(writes=True), []
     numbers: dict[int, int] = {}  # of targets, by memory: parts of one buffer go in one transfer
-    for request, (table, filters, place) in zip(requests, ways, strict=True):
+    for request, (table, filters, placing) in zip(requests, ways, strict=True):
         value = checked_value(mover, request, stream)
         one = _relative(request, value)
         if not one.bytes:
             continue
         if table is None:
-            assert place is not None
+            assert placing is not None
             number = numbers.setdefault(id(value.memory), len(targets))
             targets += [value] if number == len(targets) else []
-            plan.add_encoding(encoding_of(wanted_at(one, value, number), filters, place))
+            plan.add_encoding(encoding_of(wanted_at(one, value, number), filters, placing))
             continue
         straight = is_one_range(one, table) and value.is_order(one.info.order) and not one.info.dtype.big_endian
         if value.device != mover.device and not (straight and one.bytes >= PIECE_BYTES):

@@ -182,7 +182,9 @@ class _Group:
         """A variable that cannot be read does not hide the others."""
         try:
             dataset = self._dataset(name)
-            why = self._file._file.hindrance(dataset.name) if self._file.device == "host" else dataset.info.refusal
+            why = dataset.info.refusal
+            if self._file.device == "host":
+                why = self._file._file.ask(lambda source: source.hindrance(dataset.name))
         except Error as error:
             why = error.cause
         if why:

@@ -14,7 +14,8 @@ import penstock
 from penstock._shared import shared_context
 from penstock.formats.datafile import DataFile
 from penstock.formats.described import Described
-from penstock.formats.model import Box, ChunkTable, DatasetInfo, Format
+from penstock.formats.format import Format
+from penstock.formats.model import Box, ChunkTable, DatasetInfo
 from penstock.formats.reading.source import Opened
 from penstock.formats.state import FileState
 

@@ -18,7 +18,8 @@ from penstock._arrays.dtype import DType
 from penstock._shared import shared_context
 from penstock.formats.datafile import DataFile
 from penstock.formats.described import Described
-from penstock.formats.model import ChunkTable, DatasetInfo, Format
+from penstock.formats.format import Format
+from penstock.formats.model import ChunkTable, DatasetInfo
 from penstock.formats.reading import pieces, plan
 from penstock.formats.reading.plan import BatchPlan
 from penstock.formats.reading.source import Opened

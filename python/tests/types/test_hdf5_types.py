@@ -328,7 +328,7 @@ def test_elements_that_share_a_text_fill_no_memory(tmp_path: Path, monkeypatch: 
 
 
 def test_objects_stay_numpys_whatever_library_is_wanted() -> None:
-    from penstock.formats.like import as_like
+    from penstock._arrays.like import as_like
 
     class Tensor:
         __module__ = "torch"

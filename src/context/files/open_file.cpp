@@ -134,9 +134,7 @@ void OpenFile::reserve(std::uint64_t bytes) {
 }
 
 bool OpenFile::answers_here() const noexcept {
-    static constexpr std::array kAskServers{"nfs", "lustre", "ceph", "cifs", "smb3", "ocfs2"};
-    if (cached_by() != os::CachedBy::page_cache) return memory_backed();
-    return std::find(kAskServers.begin(), kAskServers.end(), facts_.file_system) == kAskServers.end();
+    return os::answers_here(cached_by(), facts_.file_system);
 }
 
 bool OpenFile::parallel_writes() const noexcept {

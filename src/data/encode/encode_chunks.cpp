@@ -1,60 +1,26 @@
 // See encode_chunks.hpp.
 #include "data/encode/encode_chunks.hpp"
 
-#include <algorithm>
-#include <cstring>
-
-#include "device/host/box_host.hpp"
+#include "data/encode/gather.hpp"
 
 namespace penstock::data {
 namespace {
 
 class ChunkEncoder final : public ItemWorker {
   public:
-    explicit ChunkEncoder(const EncodeWork& work) : work_(work) {}
+    explicit ChunkEncoder(const EncodeWork& work) : work_(work), gatherer_(work) {}
 
     std::string take(std::size_t item) override {
         const PlainChunk& chunk = work_.chunks[item];
-        Encoded encoded = work_.encoder.encode(plain_of(chunk), chunk.room, scratch_);
+        Encoded encoded = work_.encoder.encode(gatherer_.plain_of(chunk), chunk.room, scratch_);
         work_.sizes[item] = encoded.bytes;
         return std::move(encoded.fault);
     }
 
   private:
-    std::span<const std::byte> plain_of(const PlainChunk& chunk) {
-        const std::uint64_t size = work_.encoder.chunk_bytes();
-        const std::span<const GatheredBox> boxes = work_.boxes.subspan(chunk.first_box, chunk.boxes);
-        if (boxes.size() == 1 && is_whole(boxes.front().box)) {
-            return {static_cast<const std::byte*>(boxes.front().box.source), size};
-        }
-        if (own_ == nullptr) own_ = std::make_unique_for_overwrite<std::byte[]>(size);
-        if (chunk.filled) fill({own_.get(), size});
-        for (const GatheredBox& gathered : boxes) {
-            Box box = gathered.box;
-            box.destination = own_.get() + gathered.destination_bytes;
-            device::copy_box_on_host(box);
-        }
-        return {own_.get(), size};
-    }
-
-    bool is_whole(const Box& box) const noexcept {
-        return box.dimensions == 0 && box.swap_bytes == 0 && box.item_bytes == work_.encoder.chunk_bytes();
-    }
-
-    void fill(std::span<std::byte> chunk) const {
-        if (work_.fill.empty()) return static_cast<void>(std::memset(chunk.data(), 0, chunk.size()));
-        std::size_t done = std::min(work_.fill.size(), chunk.size());
-        std::memcpy(chunk.data(), work_.fill.data(), done);
-        while (done < chunk.size()) {
-            const std::size_t some = std::min(done, chunk.size() - done);
-            std::memcpy(chunk.data() + done, chunk.data(), some);
-            done += some;
-        }
-    }
-
     const EncodeWork& work_;
+    Gatherer gatherer_;
     Scratch scratch_;
-    std::unique_ptr<std::byte[]> own_;
 };
 
 }  // namespace

@@ -22,6 +22,7 @@ class Encoder {
 
     std::uint64_t chunk_bytes() const noexcept { return chunk_bytes_; }
     std::uint64_t most_bytes() const noexcept { return most_bytes_; }  // of an encoded chunk
+    bool is_plain() const noexcept { return steps_.empty(); }            // there are no filters
     // Plain bytes that take about ten times as long as a thread takes to begin, which is 50 us.
     std::uint64_t bytes_of_thread() const noexcept { return bytes_of_thread_; }
     // Requires: `plain` has chunk_bytes(), `room` has most_bytes().

@@ -7,6 +7,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -129,6 +130,12 @@ CachedBy cached_by(int fd, std::string& name) {
     name = file_system_from_magic(static_cast<std::uint64_t>(system.f_type));
     const Magic* kind = kind_of(static_cast<std::uint64_t>(system.f_type));
     return kind == nullptr ? CachedBy::others : kind->cached_by;
+}
+
+bool answers_here(CachedBy cached_by, std::string_view file_system) noexcept {
+    static constexpr std::array kAskServers{"nfs", "lustre", "ceph", "cifs", "smb3", "ocfs2"};
+    if (cached_by != CachedBy::page_cache) return cached_by == CachedBy::memory;
+    return std::find(kAskServers.begin(), kAskServers.end(), file_system) == kAskServers.end();
 }
 
 CachedBy cached_by(int fd) noexcept {

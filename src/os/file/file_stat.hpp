@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace penstock::os {
 
@@ -46,6 +47,10 @@ FileStat stat_without_mount(int fd, const std::string& name);
 // Makes one system call. Sets `name` as file_system_from_magic does.
 CachedBy cached_by(int fd) noexcept;
 CachedBy cached_by(int fd, std::string& name);
+
+// Whether the page cache of this machine takes and gives the bytes of files, and no server is asked. `file_system`: as
+// cached_by() names it.
+bool answers_here(CachedBy cached_by, std::string_view file_system) noexcept;
 
 // The unit in which mappings of the file begin and end: the system's page, and on hugetlbfs the file's huge page,
 // because no part of that can be mapped or unmapped alone.

@@ -23,13 +23,13 @@ from penstock._arrays.selection import Box
 from penstock._error import Error
 from penstock.formats.divided.places import Reach, Span, as_told, divisions, is_in_doubt, span_of
 from penstock.formats.faults import unknown
+from penstock.formats.format import Format
 from penstock.formats.model import (
     ChunkLookup,
     ChunkTable,
     Container,
     DatasetInfo,
     FilePart,
-    Format,
     Share,
     Watch,
 )
@@ -137,6 +137,9 @@ class ProcessFiles(Container):
 
     def lookup(self, name: str) -> ChunkLookup | None:
         return self._files[0].container.lookup(name) if self._is_of_first(name) else None
+
+    def stored_bytes(self, name: str) -> int | None:
+        return self._files[0].container.stored_bytes(name) if self._is_of_first(name) else None
 
     def hindrance(self, name: str) -> str:
         return self._files[0].container.hindrance(name) if self._is_of_first(name) else self.info(name).refusal

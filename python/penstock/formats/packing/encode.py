@@ -5,6 +5,8 @@ What must stay true: scratch holds the chunks of one part; a GPU's elements come
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,15 +43,12 @@ def encode(mover: Mover, part: Encoding, target: Target, limits: tuple[_core.Sto
     encoder = mover.encoder(part.filters, part.chunk_bytes)
     how = (part.swap_bytes, part.fill)
     stride = -(-encoder.most_bytes // _ALIGNMENT) * _ALIGNMENT
-    try:
+    with within_memory(mover, part):
         scratch = mover.take_scratch(part.count * stride, "pinned")
-        with _near(mover, part, target) as (source, boxes):
+        with near(mover, part, target) as (source, boxes):
             done, row, fault, sizes = _core.encode_chunks(
                 mover.raw, encoder, (source, boxes, part.item_bytes), (scratch, stride), *how, *limits
             )
-    except MemoryError as error:
-        cause = f"there is no memory to encode chunks of {part.chunk_bytes} bytes in"
-        raise no_memory(mover.name, cause, part.dataset) from error
     if fault:
         raise refused_chunk(mover.name, part.dataset, part.origin[row].tolist(), fault)
     return Encoded(scratch, stride, np.frombuffer(sizes, np.int64)) if done == part.count else None
@@ -65,7 +64,17 @@ def refused_chunk(file: str, dataset: str, origin: list[int], fault: str) -> Err
     )
 
 
-class _near:  # noqa: N801 - reads as a function
+@contextmanager
+def within_memory(mover: Mover, part: Encoding) -> Iterator[None]:
+    """What lacks memory in there is an Error."""
+    try:
+        yield
+    except MemoryError as error:
+        cause = f"there is no memory to encode chunks of {part.chunk_bytes} bytes in"
+        raise no_memory(mover.name, cause, part.dataset) from error
+
+
+class near:  # noqa: N801 - reads as a function
     """Elements where the host can read them, and the boxes there: where they are, or dense in pinned memory."""
 
     def __init__(self, mover: Mover, part: Encoding, target: Target) -> None:

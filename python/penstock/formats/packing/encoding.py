@@ -8,20 +8,37 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from penstock import _core
-from penstock.formats.model import Filter, Places
+from penstock.formats.model import Filter, Places, Writer
 from penstock.formats.reading.pieces import Wanted, c_strides, memory_offset, memory_strides
 
 ENCODE_BYTES = 32 << 20  # of elements, at a time; two such parts are under way
 # The last part is written when no other is encoded, so few cores get small ones. They are also what the page cache
 # takes at once.
 _CORE_BYTES = 8 << 20
+MOST_FILE_BYTES = 16 << 20  # of a chunk that is a file, and that the thread writes which encodes it
 
-Place = Callable[[str, np.ndarray, np.ndarray], Places]  # Writer.place
+
+class Placing:
+    """Where chunks of a file go, as a write comes to them."""
+
+    def __init__(self, writer: Callable[[], AbstractContextManager[Writer]]) -> None:
+        self._writer = writer
+
+    def places(self, name: str, origin: np.ndarray, sizes: np.ndarray) -> Places:
+        """As Writer.place."""
+        with self._writer() as writer:
+            return writer.place(name, origin, sizes)
+
+    def files(self, name: str, origin: np.ndarray) -> Sequence[str] | None:
+        """As Writer.chunk_files."""
+        with self._writer() as writer:
+            return writer.chunk_files(name, origin)
 
 
 @dataclass(frozen=True)
@@ -29,8 +46,8 @@ class Encoding:
     """Whole chunks of one dataset. Columns: one row a chunk."""
 
     dataset: str
-    filters: tuple[Filter, ...]
-    place: Place
+    filters: tuple[Filter, ...]  # none: its chunks are written as they are
+    placing: Placing
     chunk_bytes: int
     target: int
     item_bytes: int
@@ -87,7 +104,7 @@ def encoder_name(filters: tuple[Filter, ...]) -> str:
     return f"host by {' and '.join(dict.fromkeys(filter(None, told))) or 'Penstock'}"
 
 
-def encoding_of(wanted: Wanted, filters: tuple[Filter, ...], place: Place) -> Encoding:
+def encoding_of(wanted: Wanted, filters: tuple[Filter, ...], placing: Placing) -> Encoding:
     """Requires: the selection is made of whole chunks."""
     info, selection = wanted.info, wanted.selection
     low, counts = np.array(selection.box.start, np.int64), np.array(selection.counts, np.int64)
@@ -103,4 +120,4 @@ def encoding_of(wanted: Wanted, filters: tuple[Filter, ...], place: Place) -> En
     boxes[:, 2 + ndim : 2 + 2 * ndim] = c_strides(chunk.reshape(1, -1), item)
     boxes[:, 2 + 2 * ndim :] = memory_strides(wanted)
     swap, fill = info.dtype.swap_bytes, info.fill or bytes(item)
-    return Encoding(info.name, filters, place, info.chunk_bytes, wanted.target, item, swap, fill, at + low, boxes)
+    return Encoding(info.name, filters, placing, info.chunk_bytes, wanted.target, item, swap, fill, at + low, boxes)

@@ -44,7 +44,7 @@ class Waited(Protocol):
 
 
 class ChunkOrder:
-    """Which writes of compressed chunks of a file wait for each other: two that meet in a chunk would leave a part of
+    """Which writes of chunks of a file wait for each other: two that meet in a chunk would leave a part of
     each in its place. All but `lock` is called with the lock held."""
 
     def __init__(self) -> None:
@@ -119,10 +119,10 @@ def start(calls: Writing, requests: Sequence[Request], how: WriteOptions) -> Pen
         requests = [_now(writer, one) for one in requests]
         parts = [one for one in requests if _is_partial(writer, one)]
         packed = [one for one in requests if _unit(writer, one) is not None]
-        if not packed:
-            return calls.write(requests, how.stream, how.options, background=how.background)
         units = [_unit(writer, one) for one in parts]
         name = writer.name
+    if not packed:  # outside of the block, for writes that are waited for need the writer
+        return _ordered(calls, requests, requests, how)
     if not parts:
         return _in_turn(calls, requests, packed, how)
     began = time.monotonic()
@@ -139,11 +139,18 @@ def start(calls: Writing, requests: Sequence[Request], how: WriteOptions) -> Pen
 
 def _in_turn(calls: Writing, requests: Sequence[Request], packed: Sequence[Request], how: WriteOptions) -> Pending[Any]:
     """Of whole chunks: behind reads, and behind writes of the same chunks."""
-    for one in packed:
-        calls.order.wait(one.info.name, one.stored.box)
     calls.settle(reads=True)
+    return _ordered(calls, requests, packed, how)
+
+
+def _ordered(
+    calls: Writing, requests: Sequence[Request], ordered: Sequence[Request], how: WriteOptions
+) -> Pending[Any]:
+    """Behind writes of the same chunks, of which some may be making their files."""
+    for one in ordered:
+        calls.order.wait(one.info.name, one.stored.box)
     pending = calls.write(requests, how.stream, how.options, background=how.background)
-    for one in packed:
+    for one in ordered:
         calls.order.add(pending, one.info.name, one.stored.box)
     return pending
 

@@ -10,7 +10,6 @@ decoding that it does not end has memory of its own; fewer bytes than planned ar
 
 from __future__ import annotations
 
-import os
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
@@ -25,13 +24,14 @@ from penstock._api import Outcome
 from penstock._error import Error
 from penstock._files.open_files import Full, Lease, Use
 from penstock.formats import pending
+from penstock.formats.packing import in_files
 from penstock.formats.packing.encode import encode
-from penstock.formats.packing.encoding import joined
+from penstock.formats.packing.encoding import Encoding, joined
 from penstock.formats.pending import HostWork, Steps
 from penstock.formats.reading import cores
 from penstock.formats.reading.aside import Aside
 from penstock.formats.reading.decoders.rates import Kind, Spent
-from penstock.formats.reading.kept import file_stamp
+from penstock.formats.reading.kept import file_bytes, file_stamp
 from penstock.formats.reading.mover import Mover, uploaded
 from penstock.formats.reading.pieces import Packed
 from penstock.formats.reading.plan import Batch, BatchPlan, Decode
@@ -84,6 +84,7 @@ class Execution:
         self._cancelled = False
         self._stop = _core.Stop()
         self._read_here = _core.SmallTally()  # by the threads that decode
+        self._in_files = in_files.Written()
         self._spent = Spent()
         self._deadline = float("inf")  # of time.monotonic
 
@@ -107,6 +108,7 @@ class Execution:
         if here is not None:
             self._counts.take_reads(self._read_here)
             moved.append(here)
+        moved += self._in_files.outcomes()
         outcome = outcome_of(moved, self._counts, seconds, [*self._plan.gaps, *self._plan.notes])
         if self._job.finished is not None:
             self._job.finished(outcome)
@@ -114,7 +116,7 @@ class Execution:
 
     def steps(self) -> Steps:
         try:
-            self._deadline = _deadline_after(self._job.options.get("timeout_s"))
+            self._deadline = pending.deadline_after(self._job.options.get("timeout_s"))
             self._synchronize()
             yield from self._move()
         finally:
@@ -197,8 +199,7 @@ class Execution:
                     rest[start + part.count :] = True
                     return packed.of(rest)
                 if found.rest.count:
-                    self._check_stopped()
-                    raise self._stopped("timed_out", "the deadline passed")
+                    raise self._ended_early()
         return packed.of(np.zeros(packed.count, bool))
 
     def _count_read(self, part: Packed, found: cores.Read) -> None:
@@ -224,12 +225,13 @@ class Execution:
             if not is_little:
                 yield HostWork(part.bytes)
             self._check_stopped()
+            if self._write_files(part):
+                continue
             made = encode(self._mover, part, self._job.targets[part.target], (self._stop, self._left_s()))
             if made is None:
-                self._check_stopped()
-                raise self._stopped("timed_out", "the deadline passed")
+                raise self._ended_early()
             self._counts.encoded_on_cores(part.bytes, part.encoder_name)
-            places = part.place(part.dataset, part.origin, made.sizes)
+            places = part.placing.places(part.dataset, part.origin, made.sizes)
             numbers = np.array([self._plan.number_of(name) for name in places.files], np.int64)
             table = made.rows(places, numbers)
             slot = _Slot(Batch(staged=table, scratch_bytes=made.scratch.bytes), made.scratch)
@@ -241,6 +243,21 @@ class Execution:
                 self.cancel()
         if parts and is_little:
             self.is_one_transfer = [len(slot.transfers) for slot in self._under_way] == [1]
+
+    def _write_files(self, part: Encoding) -> bool:
+        """Whether its chunks became files here; else a transfer writes them."""
+        if not in_files.may_write(self._mover, part, self._job.options):
+            return False
+        target, limits = self._job.targets[part.target], (self._stop, self._left_s())
+        done = in_files.write(self._mover, part, target, limits, (self._in_files, self._counts))
+        if done is None:
+            raise self._ended_early()
+        self._finished_bytes += part.bytes if done else 0
+        return done
+
+    def _ended_early(self) -> Error:
+        self._check_stopped()
+        return self._stopped("timed_out", "the deadline passed")
 
     def _left_s(self) -> float | None:
         return None if self._deadline == float("inf") else max(0.0, self._deadline - time.monotonic())
@@ -275,7 +292,9 @@ class Execution:
 
     def _send(self, slot: _Slot, memory: Any, table: np.ndarray) -> Steps:
         """In as many transfers as the files need, of which only so many may be open at once."""
-        numbers = np.unique(table[:, 0]) if len(self._plan.files) > 1 else np.zeros(1, np.int64)
+        numbers = np.zeros(1, np.int64)
+        if len(self._plan.files) > 1:  # not np.unique, which imports numpy.ma and may find no descriptor for it
+            numbers = np.flatnonzero(np.bincount(table[:, 0]))
         while len(numbers):
             names = [self._plan.files[number] for number in numbers.tolist()]
             lease = yield from self._lease(names, [file_stamp(name) for name in names] if slot.batch.on_cores else [])
@@ -337,7 +356,7 @@ class Execution:
             yield
         except Error as error:
             for number, offset, _, length in table.tolist() if error.code == "invalid_argument" else ():
-                if not self._plan.writes and offset > _file_bytes(self._plan.files[number]):
+                if not self._plan.writes and offset > file_bytes(self._plan.files[number]):
                     raise Error.cut_short(self._plan.files[number], offset, length, 0) from error
             raise
 
@@ -345,7 +364,7 @@ class Execution:
         wanted = int(table[:, 3].sum())
         if outcome.bytes == wanted:
             return
-        row = next((row for row in table if int(row[1] + row[3]) > _file_bytes(self._plan.files[row[0]])), table[-1])
+        row = next((row for row in table if int(row[1] + row[3]) > file_bytes(self._plan.files[row[0]])), table[-1])
         _, offset, _, length = (int(number) for number in row)
         raise Error.cut_short(self._plan.files[int(row[0])], offset, length, length - (wanted - outcome.bytes))
 
@@ -372,8 +391,7 @@ class Execution:
             memory, timeout_s = self._job.targets[packed.target].memory, self._left_s()
             streams = cores.CodedStreams(self._plan.files, packed, slot.scratch, at)
             if not cores.decode(self._mover, streams, memory, cores.Limits(self._stop, timeout_s)):
-                self._check_stopped()
-                raise self._stopped("timed_out", "the deadline passed")
+                raise self._ended_early()
             self._counts.decoded_on_cores(packed.selected_bytes, cores.decoder_of(packed))
 
     def _decoded(self, decode: Decode, left: int) -> Any:
@@ -397,21 +415,3 @@ class Execution:
         memory = self._job.targets[decode.target].memory
         with uploaded(self._mover, plain, decode.bytes) as source:
             _core.copy_boxes(self._mover.raw, memory, source, decode.table, decode.item_bytes, decode.swap_bytes)
-
-
-def _file_bytes(name: str) -> int:
-    try:
-        return os.stat(name).st_size  # noqa: PTH116 - as in other places of the formats
-    except OSError:
-        return 0
-
-
-def _deadline_after(timeout_s: Any) -> float:
-    """What transfers accept, for work that may have none."""
-    if timeout_s is None:
-        return float("inf")
-    if isinstance(timeout_s, bool) or not isinstance(timeout_s, (int, float)):
-        raise TypeError(f"timeout_s must be a float or None, not {type(timeout_s).__name__}")
-    if not timeout_s >= 0:
-        raise ValueError(f"timeout_s is {timeout_s}; it must be 0 seconds or more, or None for no limit")
-    return time.monotonic() + timeout_s

@@ -91,3 +91,10 @@ def may_keep(stamp: tuple[int, ...], chunk_bytes: int) -> bool:
 
 def _settled(stamp: tuple[int, ...] | None) -> Hashable | None:
     return None if stamp is None or time.time_ns() - max(stamp[3:]) < _SETTLED_NS else stamp
+
+
+def file_bytes(name: str) -> int:
+    try:
+        return os.stat(name).st_size  # noqa: PTH116 - as in other places of the formats
+    except OSError:
+        return 0

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from penstock._arrays.selection import Box, Picks, Selection
-from penstock.formats.model import ChunkTable, DatasetInfo
+from penstock.formats.model import ChunkTable, DatasetInfo, Shape
 from penstock.formats.reading import pieces
 from penstock.formats.reading.pieces import Part
 
@@ -156,6 +156,16 @@ def table_to_write(info: DatasetInfo, selection: Selection, ask: Callable[[Box],
         origin = [number * size for number, size in zip(cell, info.chunk_shape, strict=True)]
         tables.append(ask(Box(tuple(origin), tuple(at + 1 for at in origin))))
     return _joined(tables)
+
+
+def cells_of(selection: Selection, chunk_shape: Shape) -> np.ndarray:
+    """The cells of the grid that hold elements of the selection: int64 [n, ndim]."""
+    if selection.picks is not None or any(abs(step) != 1 for step in selection.steps):
+        return _touched(selection, np.array(chunk_shape, np.int64))
+    box = selection.box
+    sides = zip(box.start, box.stop, chunk_shape, strict=True)
+    axes = [np.arange(low // size, -(-high // size), dtype=np.int64) for low, high, size in sides]
+    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
 
 
 def _touched(selection: Selection, chunk: np.ndarray) -> np.ndarray:

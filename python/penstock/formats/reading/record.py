@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _FOLDED = 64  # outcomes that are kept before they are summed
 _NOTES = 100
+_SMALL_FILE = "buffered, on the calling thread: a small new file"
 KEPT = "host in an earlier read"  # among those who decoded: chunks that were kept
 
 
@@ -112,9 +113,8 @@ def outcome_of(
     return Outcome(bytes, seconds, False, path_name(parts), evidence)
 
 
-def outcome_at_once(bytes: int, operations: int, seconds: float) -> Outcome:
-    """Of small arrays of the host, which system calls wrote to a new file."""
-    plan = "buffered, on the calling thread: a small new file"
+def outcome_at_once(bytes: int, operations: int, seconds: float, plan: str = _SMALL_FILE) -> Outcome:
+    """Of arrays of the host, which system calls wrote to new files."""
     share: PathShare = {
         "path": "buffered",
         "bytes": bytes,

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 from penstock._error import Error
 from penstock.formats.faults import no_memory
-from penstock.formats.model import Box, Container, Format, Writer
+from penstock.formats.format import Format
+from penstock.formats.model import Box, Container, Writer
 from penstock.formats.new_file import sync_file
 
 

@@ -145,3 +145,13 @@ def consolidated(document: dict[str, Any], changed: Mapping[str, dict[str, Any]]
     nested = {"consolidated_metadata": {"kind": "inline", "must_understand": False, "metadata": {}}}
     told = {name: one | (nested if one["node_type"] == "group" else {}) for name, one in changed.items()}
     return document | {"consolidated_metadata": inside | {"metadata": inside["metadata"] | told}}
+
+
+def retold(group: str, changed: Mapping[str, dict[str, Any]], document: dict[str, Any] | None) -> dict[str, Any] | None:
+    """A group's document with the nodes that changed, by name. None: there is nothing to tell. `document`: as it lies
+    in the store, where the group itself did not change."""
+    head = f"{group}/" if group else ""
+    below = {name[len(head) :]: one for name, one in changed.items() if name and name.startswith(head)}
+    document = changed.get(group) or document
+    whole = consolidated(document, below) if document is not None else None
+    return whole or changed.get(group)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -213,3 +214,12 @@ def checked_name(nodes: Nodes, file: str, given: str) -> str:
         cause = f"a part of the name is too long for a folder: {_MOST_NAME} bytes are the most"
         raise refused(file, cause, dataset=name)
     return name
+
+
+def need_distinct(file: str, names: Sequence[str]) -> None:
+    """Error where two arrays of one call have one name, or one lies in the other."""
+    above = {group for name in names for group in parents(name)}
+    twice = next((name for name, times in Counter(names).items() if times > 1 or name in above), None)
+    if twice is not None:
+        cause = "another array of this call " + ("lies in it" if twice in above else "has this name")
+        raise refused(file, cause, "give another name", twice)

@@ -5,6 +5,7 @@ What must stay true: a chunk file has just the bytes of its chunk; only codecs t
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -97,10 +98,23 @@ def unit_of(meta: ArrayMeta, document: Mapping[str, Any]) -> Shape | None:
 def place_files(meta: ArrayMeta, chunks: tuple[np.ndarray, np.ndarray], path_of: PathOf) -> Places:
     """`chunks`: first elements, as stored, and bytes."""
     origin, sizes = chunks
+    paths = [path_of(index) for index in _indices(meta, origin)]
+    for path, size in zip(paths, sizes.tolist(), strict=True):
+        make_packed(path, size)
+    return Places(tuple(paths), np.arange(len(paths)), np.zeros(len(paths), np.int64))
+
+
+def chunk_files(meta: ArrayMeta, origin: np.ndarray, path_of: PathOf, folders: set[str]) -> list[str]:
+    """The same files, for who makes them. `folders`: those that were made; what is missing is made."""
+    paths = [path_of(index) for index in _indices(meta, origin)]
+    for folder in {os.path.dirname(path) for path in paths} - folders:
+        os.makedirs(folder, exist_ok=True)
+        folders.add(folder)
+    return paths
+
+
+def _indices(meta: ArrayMeta, origin: np.ndarray) -> list[Index]:
+    """In the user's order of dimensions."""
     storage = storage_of(meta)
     numbers = origin // np.array(storage.chunk, np.int64)
-    paths = []
-    for index, size in zip((numbers[:, ::-1] if storage.backwards else numbers).tolist(), sizes.tolist(), strict=True):
-        paths.append(path_of(tuple(index)))
-        make_packed(paths[-1], size)
-    return Places(tuple(paths), np.arange(len(paths)), np.zeros(len(paths), np.int64))
+    return [tuple(index) for index in (numbers[:, ::-1] if storage.backwards else numbers).tolist()]

@@ -149,6 +149,12 @@ class Zarr(Container):
         if meta.refusal:
             raise unsupported(self.name, meta.refusal, "read it with zarr-python", name)
 
+    def stored_bytes(self, name: str) -> int | None:
+        info = self.info(name)
+        if info.refusal:
+            return None
+        return int(self.table(name, Box((0,) * info.ndim, info.shape)).bytes.sum())
+
     def _table(self, name: str, meta: ArrayMeta, box: Box) -> ChunkTable:
         storage = storage_of(meta)
         files = storage.stored(meta.file_chunk)

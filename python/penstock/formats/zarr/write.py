@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -21,23 +20,13 @@ from penstock.formats.faults import refused, told, unsupported
 from penstock.formats.model import Box, ChunkTable, DatasetInfo, Filter, NewDataset, Places, Shape, Writer
 from penstock.formats.new_file import WriterLock, sync_file, sync_folder, sync_tree
 from penstock.formats.new_folder import NewFolder
-from penstock.formats.zarr.allocate import (
-    Index,
-    covers,
-    file_indices,
-    grown_boxes,
-    make_chunk,
-    make_shard,
-    older_shard,
-    remove_chunk,
-    used_chunks,
-)
+from penstock.formats.zarr import allocate, packed
+from penstock.formats.zarr.allocate import Index
 from penstock.formats.zarr.array import ArrayMeta, parse_array, storage_of
 from penstock.formats.zarr.chunks import together
-from penstock.formats.zarr.document import array_document, consolidated, group_document, plain_attributes
+from penstock.formats.zarr.document import array_document, group_document, plain_attributes, retold
 from penstock.formats.zarr.hidden import HiddenNames
-from penstock.formats.zarr.nodes import DOCUMENT, MARKS, checked_name, parents, store_of
-from penstock.formats.zarr.packed import PathOf, encoder_for, encoder_of, need_encoder, place_files, unit_of
+from penstock.formats.zarr.nodes import DOCUMENT, MARKS, checked_name, need_distinct, parents, store_of
 from penstock.formats.zarr.packed_shards import PackedShards
 from penstock.formats.zarr.reader import Zarr
 from penstock.formats.zarr.reading import WriterReading
@@ -89,6 +78,7 @@ class ZarrWriter(Writer):
         self._files: set[str] = set()  # chunk files that were made
         self._written: set[str] = set()  # chunk files that were given out to be written
         self._named: set[str] = set()  # folders in which chunks, or folders of theirs, get their names
+        self._folders: set[str] = set()  # that were made for chunk files
         self._complete: set[tuple[str, Index]] = set()  # shards that have all their chunks
         self._packed = PackedShards()
         self.container.moved.clear()
@@ -116,14 +106,11 @@ class ZarrWriter(Writer):
     def info(self, name: str) -> DatasetInfo:
         return self.container.info(name)
 
-    def create(self, datasets: Sequence[NewDataset]) -> Sequence[ChunkTable]:
+    def create(self, datasets: Sequence[NewDataset]) -> Sequence[ChunkTable | None]:
         made = [self._parsed(dataset) for dataset in datasets]
         names = [name for name, _, _ in made]
-        above = {group for name in names for group in parents(name)}
-        twice = next((name for name, times in Counter(names).items() if times > 1 or name in above), None)
-        if twice is not None:
-            cause = "another array of this call " + ("lies in it" if twice in above else "has this name")
-            raise refused(self.name, cause, "give another name", twice)
+        need_distinct(self.name, names)
+        tables: list[ChunkTable | None] = []
         for (name, document, meta), dataset in zip(made, datasets, strict=True):
             self._nodes.set_array(name, meta)
             self._changed |= {group: group_document() for group in parents(name) if self._kind(group) is None}
@@ -135,7 +122,9 @@ class ZarrWriter(Writer):
                 self._nodes.elsewhere[name] = self._made[name]
             with told("create the folder of an array in", self.name, _ADVICE):
                 os.makedirs(self._nodes.folder(name))
-        return [self.table(name, self._whole(name, (), meta.shape)) for name, _, meta in made]
+            is_later = dataset.is_written_at_once or storage_of(meta).packed
+            tables.append(None if is_later else self.table(name, self._whole(name, (), meta.shape)))
+        return tables
 
     def extend(self, name: str, shape: Shape) -> ChunkTable:
         plain, meta = self._nodes.plain(name), self.container.meta(name)
@@ -145,7 +134,7 @@ class ZarrWriter(Writer):
         if meta.dtype.host_only:
             need_plain(self.name, plain, meta)
         elif storage_of(meta).packed:
-            need_encoder(self.name, plain, meta, encoder_of(meta, self._document(plain)))
+            packed.need_encoder(self.name, plain, meta, packed.encoder_of(meta, self._document(plain)))
         document = self._document(plain)
         document["shape"] = list(new)
         grown = self._checked(plain, document)
@@ -153,7 +142,7 @@ class ZarrWriter(Writer):
         self._changed[plain] = document
         self._nodes.set_array(plain, grown)
         self._complete = {one for one in self._complete if one[0] != plain}
-        rows = [self.table(plain, box) for box in starmap(partial(self._whole, plain), grown_boxes(old, new))]
+        rows = [self.table(plain, box) for box in starmap(partial(self._whole, plain), allocate.grown_boxes(old, new))]
         return together(rows) if rows else self.container.table(plain, self._whole(plain, new, new))
 
     def table(self, name: str, box: Box) -> ChunkTable:
@@ -172,18 +161,33 @@ class ZarrWriter(Writer):
 
     def packing(self, name: str, box: Box) -> tuple[Filter, ...]:
         plain, meta = self._nodes.plain(name), self.container.meta(name)
-        return encoder_for(self.name, (plain, meta, self._document(plain)), box)
+        return packed.encoder_for(self.name, (plain, meta, self._document(plain)), box)
 
     def packing_unit(self, name: str, box: Box) -> Shape | None:
-        return unit_of(self.container.meta(name), self._document(self._nodes.plain(name)))
+        return packed.unit_of(self.container.meta(name), self._document(self._nodes.plain(name)))
 
     def place(self, name: str, origin: np.ndarray, sizes: np.ndarray) -> Places:
         meta = self.container.meta(name)
-        give = self._packed.place if storage_of(meta).sharded else place_files
+        give = self._packed.place if storage_of(meta).sharded else packed.place_files
         with told("create chunk files of", self.name, _ADVICE):
             places = give(meta, (origin, sizes), self._paths_of(name, meta))
         self._files.update(places.files)
         return places
+
+    def is_in_files(self, name: str, box: Box) -> bool:
+        """Only where the array is hidden as a whole: a chunk that is there already may be a link."""
+        plain, storage = self._nodes.plain(name), storage_of(self.container.meta(name))
+        is_other = storage.packed or storage.sharded or storage.backwards or storage.turned
+        return not is_other and (self._new is not None or plain in self._made)
+
+    def chunk_files(self, name: str, origin: np.ndarray) -> Sequence[str] | None:
+        meta = self.container.meta(name)
+        if storage_of(meta).sharded:
+            return None
+        with told("create folders for chunks of", self.name, _ADVICE):
+            files = packed.chunk_files(meta, origin, self._paths_of(name, meta), self._folders)
+        self._files.update(files)
+        return files
 
     def write_values(self, name: str, box: Box, values: np.ndarray) -> None:
         meta = self.container.meta(name)
@@ -192,7 +196,7 @@ class ZarrWriter(Writer):
         with told("write chunk files of", self.name, _ADVICE):
             self._files.update(write_texts(meta, (box, values), held, self._paths_of(name, meta)))
 
-    def _paths_of(self, name: str, meta: ArrayMeta) -> PathOf:
+    def _paths_of(self, name: str, meta: ArrayMeta) -> packed.PathOf:
         """Where a chunk is to be written anew."""
         plain = self._nodes.plain(name)
         moved = self.container.moved.setdefault(plain, {})
@@ -258,7 +262,7 @@ class ZarrWriter(Writer):
             shutil.rmtree(folder, ignore_errors=True)
         for name, moved in self.container.moved.items():
             for path in moved.values():
-                remove_chunk(path, self._nodes.folder(name))
+                allocate.remove_chunk(path, self._nodes.folder(name))
         self._forget()
         self._let_go()
 
@@ -306,28 +310,29 @@ class ZarrWriter(Writer):
     def _make_chunks(self, name: str, meta: ArrayMeta, box: Box) -> None:
         """`box` in the user's order of dimensions, as in all that follows."""
         moved = self.container.moved.setdefault(name, {})
-        for index in file_indices(meta, box.start, box.stop):
+        for index in allocate.file_indices(meta, box.start, box.stop):
             final = f"{self._nodes.folder(name)}/{meta.keys.path(index)}"
             if index not in moved and not os.path.lexists(final):
                 path = self._hidden(name, index, final)
-                make_chunk(path, meta, prefill=not covers(box, index, meta))
+                allocate.make_chunk(path, meta, prefill=not allocate.covers(box, index, meta))
                 self._files.add(path)
+                self._folders.add(os.path.dirname(path))
 
     def _make_shards(self, name: str, meta: ArrayMeta, box: Box) -> None:
         moved = self.container.moved.setdefault(name, {})
         growing = self._growing.get(name, (False,) * len(meta.shape))
-        for index in file_indices(meta, box.start, box.stop):
+        for index in allocate.file_indices(meta, box.start, box.stop):
             if (name, index) in self._complete:
                 continue
             self._complete.add((name, index))
             final = f"{self._nodes.folder(name)}/{meta.keys.path(index)}"
             now = moved.get(index, final)
-            used = used_chunks(meta, index, growing)
-            older = older_shard(now, meta) if os.path.lexists(now) else None
+            used = allocate.used_chunks(meta, index, growing)
+            older = allocate.older_shard(now, meta) if os.path.lexists(now) else None
             if older is not None and older.chunks.keys() >= set(used):
                 continue
             path = self._hidden(name, index, final)
-            make_shard(path, meta, sorted({*used, *(older.chunks if older is not None else ())}), older)
+            allocate.make_shard(path, meta, sorted({*used, *(older.chunks if older is not None else ())}), older)
             self._files.add(path)
             if now != final and older is not None:
                 self._files.discard(now)
@@ -352,8 +357,6 @@ class ZarrWriter(Writer):
         start = start or (0,) * len(stop)
         backwards = storage_of(self.container.meta(name)).backwards
         return Box(tuple(start[::-1]), tuple(stop[::-1])) if backwards else Box(tuple(start), tuple(stop))
-
-    # -- publishing
 
     def _publish_chunks(self) -> None:
         for name, moved in self.container.moved.items():
@@ -400,13 +403,9 @@ class ZarrWriter(Writer):
 
     def _tell(self, group: str, durable: bool) -> bool:
         """Whether there was something to tell."""
-        head = f"{group}/" if group else ""
-        below = {name[len(head) :]: one for name, one in self._changed.items() if name and name.startswith(head)}
-        document = self._changed.get(group) or self._nodes.document(group, DOCUMENT)
-        whole = consolidated(document, below) if document is not None else None
-        if whole is None and group not in self._changed:
+        document = retold(group, self._changed, self._nodes.document(group, DOCUMENT))
+        if document is None:
             return False
-        document = whole or self._changed[group]
         self._hiding.write_document(f"{self._nodes.folder(group)}/{DOCUMENT}", document, durable)
         return True
 
