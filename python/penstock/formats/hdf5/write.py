@@ -27,6 +27,7 @@ from penstock.formats.hdf5.changing.place import (
     Growth,
     grid_of,
     place_chunks,
+    place_missing,
 )
 from penstock.formats.hdf5.changing.session import NAME, Session, creation_list, group_list, shape_object
 from penstock.formats.hdf5.faults import cause_of
@@ -115,6 +116,23 @@ class Hdf5Writer(PackedChunks):
         first = tuple(low if extent > low else 0 for low, extent in zip(info.shape, shape, strict=True))
         grown = sum(extent > low for low, extent in zip(info.shape, shape, strict=True))
         return self.table(name, Box(first if grown == 1 else (0,) * len(shape), shape))
+
+    def make_room(self, name: str, cells: np.ndarray) -> None:
+        """As chunks of datasets that grow, they are stored as they are, whatever filters there are."""
+        stored = self.readable(name)
+        if stored.info.layout != "chunked" or stored.home != self._session.path or stored.info.dtype.host_only:
+            return
+        index, growth = self._index(stored), Growth(stored, stored.info.shape[: stored.rank])
+        with self._all_or_nothing():
+            more = place_missing(
+                self._session, growth, index, cells[:, : stored.rank] * np.array(growth.chunk, np.int64)
+            )
+            if more is not index:
+                self._keep_index(stored.info.name, more)
+                self._note_more_chunks(stored)
+
+    def _note_more_chunks(self, stored: Stored) -> None:
+        self._in_place.note_extension(self._session, stored)
 
     def write_values(self, name: str, box: Box, values: np.ndarray) -> None:
         """HDF5 writes them to the overlay, so they are in memory until the file is published."""

@@ -37,9 +37,10 @@ _MOST_LEVELS = 64
 
 
 class _Tree(NamedTuple):
-    """The index of a dataset. Addresses count from the begin of the HDF5 part, `base`, of the file."""
+    """The index of a dataset. Addresses count from the begin of the HDF5 part, `base`, of the file, but that of the
+    dataset's `header`, which tells the root: there is none before the first chunk has its place."""
 
-    root: int
+    header: int
     rank: int
     base: int
 
@@ -85,12 +86,16 @@ class MovedChunks:
 def _tree_of(session: Session, stored: Stored) -> _Tree | None:
     """None: an index of another kind."""
     assert session.old is not None
-    base = session.old.offset
-    blocks = blocks_of(session.overlay, h5o.get_info(stored.dataset).addr + base, base)
-    layout = message_of(blocks, _LAYOUT)
-    if layout is None or tuple(layout[:2]) != (_LAYOUT_VERSION, _CHUNKED) or layout[2] != stored.rank + 1:
+    tree = _Tree(h5o.get_info(stored.dataset).addr + session.old.offset, stored.rank, session.old.offset)
+    return None if _root_of(session, tree) is None else tree
+
+
+def _root_of(session: Session, tree: _Tree) -> int | None:
+    """As the overlay has it. None: the dataset has another index."""
+    layout = message_of(blocks_of(session.overlay, tree.header, tree.base), _LAYOUT)
+    if layout is None or tuple(layout[:2]) != (_LAYOUT_VERSION, _CHUNKED) or layout[2] != tree.rank + 1:
         return None
-    return _Tree(int.from_bytes(layout[3:11], "little"), stored.rank, base)
+    return int.from_bytes(layout[3:11], "little")
 
 
 def _lead(session: Session, tree: _Tree, chunks: dict[Shape, tuple[int, int]]) -> None:
@@ -113,7 +118,9 @@ def _lead(session: Session, tree: _Tree, chunks: dict[Shape, tuple[int, int]]) -
 
 def _leaves(session: Session, tree: _Tree, wanted: list[Shape]) -> Iterator[tuple[int, bytearray, list[Shape]]]:
     """Leaves that lead to chunks with these first elements: place in the file, image, and first elements of theirs."""
-    nodes = [(tree.root, wanted, _MOST_LEVELS)]
+    root = _root_of(session, tree)
+    assert root is not None
+    nodes = [(root, wanted, _MOST_LEVELS)]
     while nodes:
         address, inside, above = nodes.pop()
         image, level, keys = _node(session, tree, address + tree.base)

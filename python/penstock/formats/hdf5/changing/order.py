@@ -36,11 +36,12 @@ _RANKS = {
     "EASB": 3,
     "EAIB": 4,
     "EAHD": 5,
+    "FADB": 2,  # the fixed array: its data block leads to chunks
     "TREE": 6,
     "SNOD": 7,
     HEADER: 8,
 }
-_ONLY_EXTENDING = (_SUPERBLOCK, "EADB", "EASB", "EAIB", "EAHD", "TREE", HEADER)
+_ONLY_EXTENDING = (_SUPERBLOCK, "EADB", "EASB", "EAIB", "EAHD", "FADB", "TREE", HEADER)
 
 
 class Superblock(NamedTuple):

@@ -2,8 +2,8 @@
 
 Where a dataset was made in this session, HDF5 gives each chunk its space, and another one when it is written again.
 Where readers see it, a chunk that is stored encoded is written to new space, and its entry in the index leads there
-(moved); a chunk that was never stored has no entry to change, and is refused. What must stay true: until a file is
-published, its readers find every chunk where it was and as it was.
+(moved); a chunk that was never stored gets an entry from HDF5, as chunks of datasets that grow do. What must stay true:
+until a file is published, its readers find every chunk where it was and as it was.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from penstock.formats.hdf5.changing.late import LateChunks
 from penstock.formats.hdf5.changing.moved import MovedChunks
 from penstock.formats.hdf5.changing.place import cell_of, place_encoded, place_one
 from penstock.formats.hdf5.filters import encoder_of
-from penstock.formats.hdf5.index import ChunkIndex
+from penstock.formats.hdf5.index import ChunkIndex, number_of
 from penstock.formats.hdf5.metadata import Metadata
 from penstock.formats.hdf5.open import explained
 from penstock.formats.hdf5.stored import Stored
@@ -51,11 +51,12 @@ class PackedChunks(Metadata, Writer):
         rows = index.meet(box)
         if self._is_unseen(stored):
             return encoder_of(stored.info) if not len(rows) or index.encoded[rows].any() else ()
-        if not index.encoded[rows].any():
+        is_needed = index.encoded[rows].any()
+        if not is_needed and len(rows) == _count(box, stored.info.chunk_shape):
             return ()
         filters = self._mover_of(stored)
-        if not filters or len(rows) < _count(box, stored.info.chunk_shape):
-            raise self._cannot_move(stored, not filters)
+        if is_needed and not filters:
+            raise self._cannot_move(stored)
         return filters
 
     def packing_unit(self, name: str, box: Box) -> Shape | None:
@@ -64,17 +65,28 @@ class PackedChunks(Metadata, Writer):
             return None
         if self._is_unseen(stored):
             return stored.info.chunk_shape if self.packing(name, box) else None
-        index = self._index(stored)
-        encoded = index.encoded[index.meet(Box(box.start[: stored.rank], box.stop[: stored.rank]))].any()
-        return stored.info.chunk_shape if encoded and self._mover_of(stored) else None
+        index, box = self._index(stored), Box(box.start[: stored.rank], box.stop[: stored.rank])
+        rows = index.meet(box)
+        anew = index.encoded[rows].any() or len(rows) < _count(box, stored.info.chunk_shape)
+        return stored.info.chunk_shape if anew and self._mover_of(stored) else None
 
     def place(self, name: str, origin: np.ndarray, sizes: np.ndarray) -> Places:
         stored = self.readable(name)
-        give = place_encoded if self._is_unseen(stored) else self._moved.place
+        index, origin = self._index(stored), origin[:, : stored.rank]
+        cell = number_of(origin, index.grid, stored.info.chunk_shape[: stored.rank])
+        is_new = np.full(len(cell), True) if self._is_unseen(stored) else index.rows_of(cell) < 0
+        offsets = np.empty(len(cell), np.int64)
         with self._all_or_nothing():
-            offsets, index = give(self._session, stored, self._index(stored), origin[:, : stored.rank], sizes)
+            for give, rows in ((place_encoded, is_new), (self._moved.place, ~is_new)):
+                if rows.any():
+                    offsets[rows], index = give(self._session, stored, index, origin[rows], sizes[rows])
             self._keep_index(stored.info.name, index)
+            if is_new.any():
+                self._note_more_chunks(stored)
         return Places((self._session.path,), np.zeros(len(offsets), np.int64), offsets)
+
+    def _note_more_chunks(self, stored: Stored) -> None:
+        """Raises Error where the index of a dataset that readers see cannot take them in steps that are each safe."""
 
     def takes_one(self, name: str, origin: Shape) -> bool:
         stored = self.readable(name)
@@ -119,13 +131,11 @@ class PackedChunks(Metadata, Writer):
             return True
         return not (self._is_unseen(stored) or self._moved.can(self._session, stored))
 
-    def _cannot_move(self, stored: Stored, wholly: bool) -> Error:
-        cause = "of the chunks of the selection some are compressed and others were never stored: the index lacks these"
-        advice = "write the stored ones alone, or all of them with h5py"
-        if wholly and not encoder_of(stored.info):
+    def _cannot_move(self, stored: Stored) -> Error:
+        if not encoder_of(stored.info):
             cause = f"its chunks went through filters that are not applied here: {', '.join(stored.info.filters)}"
             advice = "write it with h5py"
-        elif wholly:
+        else:
             cause = "its chunks are compressed, and entries of their index are changed in B-trees of version 1 alone"
             advice = 'write it with h5py, or anew; files that are not made with libver="latest" have such B-trees'
         return unsupported(self.name, cause, advice, stored.info.name)

@@ -68,7 +68,17 @@ def place_chunks(session: Session, growth: Growth, index: ChunkIndex) -> ChunkIn
     if index.encoded[rows[rows >= 0]].any():
         cause = "its last chunk is encoded and only partly used, so adding to it would mean to decode and move it"
         raise unsupported(session.name, cause, "append with h5py, or whole chunks at a time", growth.stored.info.name)
+    return place_missing(session, growth, index, origin)
+
+
+def place_missing(session: Session, growth: Growth, index: ChunkIndex, origin: np.ndarray) -> ChunkIndex:
+    """Gives space to chunks, by their first elements, as far as they have none; the index with them. Those that held
+    elements before the growth hold the fill value."""
+    cell = number_of(origin, index.grid, growth.chunk)
+    rows = index.rows_of(cell)
     origin, cell = origin[rows < 0], cell[rows < 0]
+    if not len(cell):
+        return index
     size = prod(growth.chunk) * prod(growth.stored.item_dims) * growth.stored.info.dtype.itemsize
     content = np.zeros(size, np.uint8)  # never touched: no memory is used
     mask = (1 << len(growth.stored.info.filters)) - 1  # stored as it is, whatever filters there are
