@@ -258,7 +258,8 @@ class BatchLoader:
         pool = ThreadPoolExecutor(self._threads, "penstock-batches")
         waiting: deque[Future[Any]] = deque()
         try:
-            at = asked = self._batch
+            first, step = self._part()
+            at = asked = self._batch + first
             last = len(self)
             while at < last:
                 if turn != self._turn:
@@ -267,15 +268,19 @@ class BatchLoader:
                 while asked < last and len(waiting) < self._ahead:
                     numbers = order[asked * self.batch_size : (asked + 1) * self.batch_size]
                     waiting.append(pool.submit(self._read, numbers))
-                    asked += 1
+                    asked += step
                 batch = waiting.popleft().result()
-                at += 1
-                self._batch = at
+                at += step
+                self._batch = min(at - first, last)
                 yield batch
             if turn == self._turn:
                 self._next_epoch()
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+    def _part(self) -> tuple[int, int]:
+        """Which of the batches that were not handed out come from here: the number of the first, and how far apart."""
+        return 0, 1
 
     def _take_turn(self) -> int:
         self._turn += 1

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 try:
     import torch
+    from torch.utils.data import Dataset as _TorchDataset, IterableDataset, get_worker_info
 except ModuleNotFoundError as absent:
     if absent.name != "torch":
         raise
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["BatchLoader", "Dataset", "load", "load_file", "save_file"]
 
 
-class TensorSamples(Samples):
+class TensorSamples(Samples, _TorchDataset):  # type: ignore[type-arg]
     """`Dataset`, map-style for torch.utils.data.DataLoader: penstock.data.Samples, as tensors on the files' device.
 
     With `__getitems__` a DataLoader gets all samples of a batch by one read. Its workers open the files anew."""
@@ -46,9 +47,13 @@ class TensorSamples(Samples):
         return tensors if self._named else tensors[""]
 
 
-class TensorLoader(_BatchLoader):
+class TensorLoader(_BatchLoader, IterableDataset):  # type: ignore[type-arg]
     """`BatchLoader`: penstock.data.BatchLoader, whose batches are tensors on the files' device. It takes the place of a
-    DataLoader with workers: threads read ahead, and nothing is copied between processes."""
+    DataLoader with workers: threads read ahead, and nothing is copied between processes.
+
+    It is an IterableDataset of batches too, for a program that has a DataLoader: `DataLoader(loader, batch_size=None)`.
+    Workers of one open the files anew and share the batches of an epoch, which come in the same order. They have copies
+    of the loader: call set_epoch() here before each epoch, or load_state_dict() to begin behind some batches."""
 
     def __init__(
         self,
@@ -59,6 +64,11 @@ class TensorLoader(_BatchLoader):
         """Options: as of penstock.data.BatchLoader."""
         tensors = samples if isinstance(samples, TensorSamples) else TensorSamples(samples)
         super().__init__(tensors, batch_size, **options)
+
+    def _part(self) -> tuple[int, int]:
+        """A DataLoader asks its workers in turn."""
+        worker = get_worker_info()
+        return (0, 1) if worker is None else (worker.id, worker.num_workers)
 
 
 Dataset, BatchLoader = TensorSamples, TensorLoader

@@ -208,17 +208,45 @@ def test_a_fork_opens_the_files_anew(opened: Any) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def test_batches_of_pytorch_share_the_memory(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the DLPack protocol, with NumPy in PyTorch's place."""
-    fake = types.ModuleType("torch")
+def faces_of(fake_worker: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """penstock.torch with NumPy in PyTorch's place. `fake_worker`: says which worker of a DataLoader this is."""
+    fake, data = types.ModuleType("torch"), types.ModuleType("torch.utils.data")
     fake.from_dlpack = np.from_dlpack  # type: ignore[attr-defined]
     fake.float32, fake.int64 = np.float32, np.int64  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "torch", fake)
+    data.Dataset = data.IterableDataset = type("Dataset", (), {})  # type: ignore[attr-defined]
+    data.get_worker_info = fake_worker  # type: ignore[attr-defined]
+    for name, module in (("torch", fake), ("torch.utils", types.ModuleType("torch.utils")), (data.__name__, data)):
+        monkeypatch.setitem(sys.modules, name, module)
     monkeypatch.delitem(sys.modules, "penstock.torch", raising=False)
     monkeypatch.delitem(vars(penstock), "torch", raising=False)
     faces = importlib.import_module("penstock.torch")
     del sys.modules["penstock.torch"]
     del vars(penstock)["torch"]  # else the module of the fake would stay; monkeypatch would put it back
+    return faces
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 7])
+@pytest.mark.parametrize("done", [0, 2, 5])
+def test_workers_of_pytorch_share_the_batches_in_turn(
+    opened: Any, workers: int, done: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = types.SimpleNamespace(id=0, num_workers=workers)
+    faces = faces_of(lambda: here, monkeypatch)
+    expected = numbers_of(BatchLoader(opened["a"], 9, seed=4))[done:]
+    shares = []
+    for here.id in range(workers):
+        loader = faces.BatchLoader(opened["a"], 9, seed=4)
+        loader.load_state_dict(loader.state_dict() | {"batch": done})
+        shares.append(numbers_of(loader))
+        assert loader.state_dict()["epoch"] == 1
+    in_turn = [shares[at % workers][at // workers] for at in range(len(expected))]
+    assert in_turn == expected
+    assert sum(map(len, shares)) == len(expected)
+
+
+def test_batches_of_pytorch_share_the_memory(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the DLPack protocol."""
+    faces = faces_of(lambda: None, monkeypatch)
     dataset = faces.Dataset({"x": opened["a"], "y": opened["y"]})
     assert isinstance(dataset[3]["x"], np.ndarray)
     assert [int(one["y"]) for one in dataset.__getitems__([5, 2])] == [5, 2]
