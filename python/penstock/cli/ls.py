@@ -75,7 +75,9 @@ def _described(dataset: Dataset) -> dict[str, Any]:
             "bytes": None if info.refusal or info.dtype.host_only else dataset.nbytes,
         }
         fields["problem"] = dataset._file.ask(lambda source: source.hindrance(dataset.name)) or None
-        if not info.refusal and not info.dtype.host_only:
+        if info.refusal or info.dtype.host_only or info.layout == "compact":
+            fields["stored_bytes"] = dataset._file.ask(lambda source: source.stored_bytes(dataset.name))
+        else:
             stored = sum(extent.bytes for extent in dataset.extents())
             is_between = info.layout == "record"  # other variables' records, which are read along
             fields["stored_bytes"] = min(stored, dataset.nbytes) if is_between else stored

@@ -44,9 +44,37 @@ def test_it_tells_what_the_library_of_the_format_tells(penstock: Run, run42: Pat
     assert found["group/packed"]["filters"] == ["shuffle", "deflate"]
     assert found["group/packed"]["layout"] == "chunked"
     assert "time type" in found["when"]["problem"]
-    assert (found["when"]["stored_bytes"], found["when"]["dtype"]) == (None, None)
+    assert (found["when"]["bytes"], found["when"]["dtype"]) == (None, None)
     assert (found["words"]["problem"], found["words"]["dtype"]) == (None, "text")
-    assert (found["words"]["stored_bytes"], found["words"]["bytes"]) == (None, None)
+    assert found["words"]["bytes"] is None
+
+
+def test_bytes_in_the_file_are_those_that_hdf5_counts_whatever_the_layout_and_the_type(
+    penstock: Run, tmp_path: Path
+) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        layout = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        layout.set_layout(h5py.h5d.COMPACT)
+        space = h5py.h5s.create_simple((20,))
+        compact = h5py.h5d.create(file.id, b"compact", h5py.h5t.NATIVE_FLOAT, space, layout)
+        compact.write(h5py.h5s.ALL, h5py.h5s.ALL, np.arange(20, dtype="f4"))
+        file["text"] = ["a", "bb"]
+        file["references"] = np.array([file["text"].ref] * 3, h5py.ref_dtype)
+        file.create_dataset("lists", (5,), h5py.vlen_dtype("i4"))[1] = [1, 2, 3]
+        file.create_dataset("packed text", (30,), h5py.string_dtype(), chunks=(10,), compression="gzip")[:10] = "x"
+        file.create_dataset("never written", (30,), h5py.vlen_dtype("i4"), chunks=(10,))
+        counted = {name: file[name].id.get_storage_size() for name in file}
+    assert counted["compact"] == 80
+    found = {one["name"]: one["stored_bytes"] for one in penstock("ls", tmp_path / "x.h5", "--json").json["datasets"]}
+    assert found == counted
+
+
+def test_bytes_of_text_in_a_zarr_store_are_those_of_its_chunk_files(penstock: Run, tmp_path: Path) -> None:
+    with library.create(tmp_path / "x.zarr", device="host") as file:
+        file["words"] = ["some", "text"]
+    [one] = penstock("ls", tmp_path / "x.zarr", "--json").json["datasets"]
+    files = [one for one in (tmp_path / "x.zarr/words").rglob("*") if one.is_file() and one.name != "zarr.json"]
+    assert one["stored_bytes"] == sum(one.stat().st_size for one in files) > 0
 
 
 def test_people_get_a_table(penstock: Run, run42: Path) -> None:
