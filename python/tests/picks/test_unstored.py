@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import penstock as ps
+from penstock.formats.hdf5.changing import apply
 
 SHAPE, CHUNK = (37, 22), (8, 5)
 FILL = 7
@@ -143,3 +144,47 @@ def test_random_boxes(tmp_path_factory: pytest.TempPathFactory, data: st.DataObj
                 file["x"][box] = np.ascontiguousarray(expected[box])
                 assert np.array_equal(file["x"][...], expected)
         assert np.array_equal(found(path), expected)
+
+
+STEPPED: list[tuple[str, dict[str, Any]]] = [
+    ("earliest", {"chunks": (2, 1)}),
+    ("earliest", {"chunks": (2, 1), "compression": "gzip"}),
+    ("latest", {"chunks": (3, 2)}),
+    ("latest", {"chunks": (3, 2), "maxshape": (None, 22)}),
+]
+
+
+@pytest.mark.parametrize(("libver", "layout"), STEPPED)
+def test_after_each_step_of_the_change_every_chunk_is_as_it_was_or_as_it_becomes(
+    libver: str, layout: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a kill leaves. Nodes of the B-trees of version 1 are divided: they hold 64 chunks."""
+    path, states, put = tmp_path / "x.h5", [], apply._put
+    make(path, libver, **layout)
+    with h5py.File(path, "r+", libver=libver) as file:
+        for row in range(0, SHAPE[0], 12):  # so that nodes are divided between chunks that are there
+            file["x"][row : row + 6] = row + 1
+        before = file["x"][...]
+    after = before.copy()
+    after[9:31] = np.arange(22 * 22).reshape(22, 22) + 100
+
+    def stepped(*given: Any) -> None:
+        states.append(path.read_bytes())
+        put(*given)
+        states.append(path.read_bytes())
+
+    monkeypatch.setattr(apply, "_put", stepped)
+    with ps.open(path, write=True, device="host") as file:
+        file["x"][11:31] = np.ascontiguousarray(after[11:31])  # chunks from row 10 or 9 on
+        file["x"][9:11] = np.ascontiguousarray(after[9:11])
+    assert np.array_equal(found(path), after)
+    assert len(states) > 3
+    rows, columns = layout["chunks"]
+    for number, state in enumerate(states):
+        path.write_bytes(state)
+        seen = found(path)
+        for row in range(0, SHAPE[0], rows):
+            for column in range(0, SHAPE[1], columns):
+                cell = np.s_[row : row + rows, column : column + columns]
+                is_old = np.array_equal(seen[cell], before[cell])
+                assert is_old or np.array_equal(seen[cell], after[cell]), f"step {number}: {cell}"
