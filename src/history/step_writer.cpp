@@ -14,6 +14,7 @@ namespace penstock::history {
 namespace {
 
 constexpr std::chrono::seconds kPause{1};
+constexpr const char* kWrites = "write history";  // the operation of each error of a step
 
 }  // namespace
 
@@ -50,7 +51,7 @@ void StepWriter::give(const EndedStep& step) noexcept {
             under_way_.reset();
             finish(step, std::move(places));
         } catch (...) {
-            failure_ = info_of_current_exception("write history");
+            failure_ = failure_under_way();
         }
         return;
     }
@@ -116,7 +117,7 @@ void StepWriter::run() {
         try {
             write(step);
         } catch (...) {
-            failed = info_of_current_exception("write history");
+            failed = failure_under_way();
         }
         lock.lock();
         is_writing_ = false;
@@ -221,14 +222,22 @@ void StepWriter::write_field(const std::string& name, const MemoryView& memory) 
         static_cast<void>(places_under_way());
         write_data(ranges_of(name, memory), memory.kind, *under_way_);
     } catch (...) {
-        failure_ = info_of_current_exception("write history");
-        throw;
+        failure_ = failure_under_way();
+        throw Error(*failure_);
     }
     write_seconds_ += seconds_since(began);
 }
 
+// Requires: the caller is in a catch block. Ranks know by the operation that an error is of a step, for all to hear.
+ErrorInfo StepWriter::failure_under_way() const {
+    ErrorInfo info = info_of_current_exception(kWrites);
+    if (info.operation == kWrites) return info;
+    const std::string what = info.operation;
+    return named(std::move(info), written_, what).info();
+}
+
 Error StepWriter::named(ErrorInfo info, std::uint64_t number, const std::string& what) const {
-    info.operation = "write history";
+    info.operation = kWrites;
     if (info.file.empty()) info.file = target_->name();
     info.cause = "step " + std::to_string(number + 1) + ", " + what + ": " + info.cause;
     return Error(std::move(info));

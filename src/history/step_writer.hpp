@@ -101,6 +101,7 @@ class StepWriter {
     void show(std::uint64_t number);
     void free_slot(std::size_t slot);
     std::vector<formats::StoredChunks> compress(std::uint64_t number);
+    ErrorInfo failure_under_way() const;
     Error named(ErrorInfo info, std::uint64_t number, const std::string& what) const;
     std::vector<Range> ranges(std::byte* memory, std::span<const formats::DataPlace> places) const;
     std::vector<Range> ranges_of(const std::string& field, const MemoryView& memory) const;

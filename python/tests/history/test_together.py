@@ -157,6 +157,27 @@ def test_what_one_rank_did_not_put_is_told_to_all_by_the_end_of_the_step(tmp_pat
     check(tmp_path / "run", 12, 1)
 
 
+def test_a_rank_whose_store_cannot_grow_is_told_to_all_by_the_end_of_the_step(tmp_path: Path) -> None:
+    wide = 200_000  # a step has files of its own
+
+    def grows(comm: ThreadComm) -> None:
+        history = penstock.History(tmp_path / "run", format="zarr", device="host", comm=comm, slots=0)
+        history.define("T", ["y", "x"], shape=(1, wide), global_shape=(2, wide), start=(comm.rank, 0))
+        history.put("T", np.ones((1, wide), "f4"))
+        history.end_step(10.0)
+        history.wait()
+        if comm.rank == 1:
+            (tmp_path / "run" / "T").rename(tmp_path / "T")
+        comm.allgather(None)
+        history.put("T", np.ones((1, wide), "f4"))
+        with pytest.raises(penstock.Error, match="step 2, .*No such file"):
+            history.end_step(20.0)
+        with pytest.raises(penstock.Error, match="step 2, .*No such file"):
+            history.close()
+
+    assert on_ranks(2, grows) == [None, None]
+
+
 # What the second rank does wrong in the third step, and what all are told.
 MISTAKES: dict[str, tuple[str, Callable[[History, ThreadComm], None]]] = {
     "no time": ("the time is no number", lambda history, comm: history.end_step(np.nan if comm.rank else 30.0)),

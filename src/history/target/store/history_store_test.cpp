@@ -318,6 +318,27 @@ TEST_P(HistoryStores, have_whole_files_where_a_box_leaves_elements_out) {
     EXPECT_EQ(read<float>("T"), (std::vector<float>{0, 7, 8, 0, 0}));
 }
 
+TEST_P(HistoryStores, tell_the_step_whose_files_cannot_be_made) {
+    constexpr std::uint64_t numbers = 400'000;  // a step has a file of its own
+    History history(context_, name_, zarr());
+    history.define({.name = "T", .dimensions = {"x"}, .shape = {numbers}});
+    const Buffer values = field(std::vector<float>(numbers, 1.0F));
+    history.put("T", values.data());
+    history.end_step(0);
+    history.wait();
+    fs::rename(name_ + "/T", name_ + "/away");
+    try {
+        history.put("T", values.data());
+        history.end_step(1);
+        history.wait();
+        ADD_FAILURE() << "there was no folder for it";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.info().operation, "write history");
+        EXPECT_NE(error.info().file.find("/T/c.1.0"), std::string::npos) << error.what();
+        EXPECT_EQ(error.info().cause.find("step 2, create: "), 0U) << error.what();
+    }
+}
+
 TEST_P(HistoryStores, refuse_what_zarr_does_not_have) {
     History history(context_, name_, zarr());
     history.define({.name = "zarr.json", .dimensions = {"x"}, .shape = {2}});
