@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,8 @@ import pytest
 import penstock as ps
 
 h5py = pytest.importorskip("h5py")
+from penstock.formats.hdf5 import shared  # noqa: E402
+from penstock.formats.hdf5.open import stamp_of  # noqa: E402
 
 TEXT = h5py.string_dtype()
 KINDS = {
@@ -165,6 +168,35 @@ def test_readers_that_only_the_garbage_collector_lets_go_of_are_in_no_ones_way(t
             del circle
     finally:
         gc.enable()
+
+
+def test_a_reader_that_comes_while_the_last_one_lets_go_has_a_file(tmp_path: Path, monkeypatch: Any) -> None:
+    """As another thread does where the first one waits for HDF5."""
+    name, came = tmp_path / "a.h5", []
+    name.touch()
+    rewrite(name, np.arange(4.0))
+
+    def closing(file: Any) -> None:
+        if not came:
+            came.append(ps.open(name, device="host"))
+        original(file)
+
+    original = shared.close_file
+    monkeypatch.setattr(shared, "close_file", closing)
+    ps.open(name, device="host").close()
+    with came[0] as file:
+        assert np.array_equal(file["x"][...], np.arange(4.0))
+
+
+def test_a_file_that_took_the_name_since_the_reader_looked_is_not_opened(tmp_path: Path) -> None:
+    name, other = tmp_path / "a.h5", tmp_path / "b.h5"
+    for one in (name, other):
+        one.touch()
+        rewrite(one, np.zeros(4))
+    looked = stamp_of(str(name))
+    other.replace(name)
+    with ps.open(name, device="host"), pytest.raises(ps.Error, match="changed or replaced after it was opened here"):
+        shared.share_file(str(name), looked)
 
 
 def test_a_reader_sees_steps_of_a_running_model_beside_an_older_reader(tmp_path: Path) -> None:

@@ -43,11 +43,15 @@ def stamp_of(name: str) -> Stamp:
     return Stamp(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
 
+def changed(name: str) -> Error:
+    cause = "the file was changed or replaced after it was opened here"
+    return Error(code="unsupported", operation="read", file=name, cause=cause, advice="open it again")
+
+
 def check_unchanged(name: str, stamp: Stamp) -> Stamp:
     """The stamp, when it still is the file's; else an Error."""
     if stamp_of(name) != stamp:
-        cause = "the file was changed or replaced after it was opened here"
-        raise Error(code="unsupported", operation="read", file=name, cause=cause, advice="open it again")
+        raise changed(name)
     return stamp
 
 

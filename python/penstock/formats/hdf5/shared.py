@@ -13,31 +13,57 @@ from __future__ import annotations
 
 import gc
 import sys
-from weakref import WeakValueDictionary
 
+import h5py
 from h5py import h5f
 
 from penstock._error import Error
-from penstock.formats.hdf5.open import Stamp, close_file, open_file, stamp_of
+from penstock.formats.hdf5.open import Stamp, changed, close_file, open_file, stamp_of
 
 _DRIVERS = 2
 _FileKey = tuple[int, int, int]
 
 
-class SharedHandle:
-    """A file, which is closed when the last that holds this lets go of it. There is no count and no lock: a reader may
-    end wherever Python collects garbage, in the midst of a call of HDF5 too."""
+class _OpenFile:
+    """A file that is open, and its readers. HDF5's lock guards both: who closes the file and who looks for one take
+    turns. A reader may also end in the midst of a call of the same thread, wherever Python collects garbage: so a
+    reader that has come looks whether the file was closed meanwhile."""
 
     def __init__(self, name: str, stamp: Stamp, driver: int) -> None:
         self.name, self.stamp = name, stamp
+        self.key: _FileKey = (stamp.device, stamp.inode, driver)
         self.file: h5f.FileID = open_file(name, is_second=driver > 0)
+        self.readers: set[int] = set()
+        self.is_closed = False
+
+    def leave(self, reader: int) -> None:
+        self.readers.discard(reader)
+        if self.readers or self.is_closed:
+            return
+        self.is_closed = True
+        del _open[self.key]
+        close_file(self.file)
+
+
+class SharedHandle:
+    """A file for one reader, which is closed when the last that holds one of these lets go of it."""
+
+    def __init__(self, opened: _OpenFile) -> None:
+        self._opened = opened
+        self.name, self.file = opened.name, opened.file
+        opened.readers.add(id(self))
+
+    @property
+    def is_closed(self) -> bool:
+        return self._opened.is_closed
 
     def __del__(self) -> None:
-        if "file" in self.__dict__ and not sys.is_finalizing():
-            close_file(self.file)
+        if not sys.is_finalizing():
+            with h5py._objects.phil:
+                self._opened.leave(id(self))
 
 
-_open: WeakValueDictionary[_FileKey, SharedHandle] = WeakValueDictionary()
+_open: dict[_FileKey, _OpenFile] = {}
 
 
 def share_file(name: str, stamp: Stamp) -> SharedHandle:
@@ -60,11 +86,23 @@ def _share_any(name: str, stamp: Stamp) -> SharedHandle | None:
 def _share(name: str, stamp: Stamp, driver: int) -> SharedHandle | None:
     """None: readers of another state have the file by this driver."""
     key = stamp.device, stamp.inode, driver
-    shared = _open.get(key)
-    if shared is None:
-        made = SharedHandle(name, stamp, driver)
-        found = stamp_of(name)
-        if (found.device, found.inode) != key[:2]:
-            return made
-        shared = _open.setdefault(key, made)
-    return shared if shared.stamp == stamp else None
+    with h5py._objects.phil:
+        while True:
+            opened = _open.get(key)
+            if opened is None:
+                opened = _open[key] = _opened(name, stamp, driver)
+            if opened.stamp != stamp:
+                return None
+            shared = SharedHandle(opened)
+            if not shared.is_closed:
+                return shared
+
+
+def _opened(name: str, stamp: Stamp, driver: int) -> _OpenFile:
+    """Another file that has taken the name may have readers too, with a handle of their own: none gets a second one."""
+    made = _OpenFile(name, stamp, driver)
+    found = stamp_of(name)
+    if (found.device, found.inode) != (stamp.device, stamp.inode):
+        close_file(made.file)
+        raise changed(name)
+    return made
