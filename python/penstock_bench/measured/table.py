@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -56,9 +57,10 @@ class MeasuredTable:
 
     @property
     def text(self) -> str:
-        """Raises ValueError for text that the head cannot hold."""
-        if any("\n" in value for value in self.head.values()):
-            raise ValueError("a line of the head is one line")
+        """Raises ValueError for text of more than a line."""
+        written = [*self.head.values(), *(_written(value) for cell in self.cells for value in cell.values())]
+        if any("\n" in value for value in written):
+            raise ValueError("a line of the head is one line, and so is a cell")
         parts = [f"{_MARK}{name}: {value}\n" for name, value in self.head.items()]
         for kind in sorted({cell["kind"] for cell in self.cells}):
             parts.append(f"\n[{kind}]\n{_csv(self.of_kind(kind))}")
@@ -68,18 +70,13 @@ class MeasuredTable:
 def read(path: Path) -> MeasuredTable:
     """Raises Error when the file cannot be read or is no such table."""
     try:
-        lines = [line for line in path.read_text().splitlines() if line]
+        first, *others = re.split(r"\n{2,}", path.read_text().strip("\n"))
     except (OSError, UnicodeDecodeError) as error:
         raise Error(operation="read a table", file=str(path), cause=str(error), advice="name a table") from None
+    lines = first.split("\n")
     head = dict(line.removeprefix(_MARK).split(": ", 1) for line in lines if line.startswith(_MARK) and ": " in line)
-    parts: dict[str, list[str]] = {}
-    for line in lines:
-        if line.startswith("[") and line.endswith("]"):
-            parts[line[1:-1]] = []
-        elif parts and not line.startswith(_MARK):
-            parts[list(parts)[-1]].append(line)
     try:
-        cells = [cell for kind, part in parts.items() for cell in _cells(kind, part)]
+        cells = [cell for other in others for cell in _part(*other.split("\n"))]
     except ValueError as error:
         raise Error(operation="read a table", file=str(path), cause=str(error), advice="make it anew") from None
     if not head or not cells:
@@ -131,6 +128,12 @@ def _is_label(value: Any) -> bool:
     return isinstance(value, (str, int)) and not isinstance(value, bool)
 
 
+def _part(title: str, *lines: str) -> list[Cell]:
+    if not (title.startswith("[") and title.endswith("]")):
+        raise ValueError(f"a part begins with {title!r}, which is no [kind]")
+    return _cells(title[1:-1], list(lines))
+
+
 def _cells(kind: str, lines: list[str]) -> list[Cell]:
     alike = dict(line.split("=", 1) for line in takewhile(_ALIKE.match, lines))
     names, *body = csv.reader(lines[len(alike) :])
@@ -141,8 +144,9 @@ def _cells(kind: str, lines: list[str]) -> list[Cell]:
 
 def _csv(cells: list[Cell]) -> str:
     stream = io.StringIO(newline="")
-    every = _columns(cells)
+    every = [name for name in _columns(cells) if any(_written(cell.get(name)) for cell in cells)]
     alike = [name for name in every if len(cells) > 1 and len({_written(cell.get(name)) for cell in cells}) == 1]
+    alike = [name for name in alike if _ALIKE.fullmatch(f"{name}=")]
     alike = alike if len(alike) < len(every) else []  # a line of CSV has something
     stream.writelines(f"{name}={_written(cells[0].get(name))}\n" for name in alike)
     writer = csv.writer(stream, lineterminator="\n")
@@ -164,7 +168,7 @@ def _columns(cells: Iterable[Cell]) -> list[str]:
 
 
 def _order(cell: Cell) -> tuple[Any, ...]:
-    labels = sorted((name, value) for name, value in cell.items() if _is_label(value) and name != "n")
+    labels = sorted((name, value) for name, value in cell.items() if _is_label(value) and value != "" and name != "n")
     return str(cell.get("name", "")), [(name, isinstance(value, str), value) for name, value in labels]
 
 
@@ -173,7 +177,7 @@ def _written(value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, float) and abs(value) >= EXPONENT_FROM:
+    if isinstance(value, float) and EXPONENT_FROM <= abs(value) < math.inf:
         mantissa, exponent = f"{value:.{DIGITS - 1}e}".split("e")
         return f"{mantissa.rstrip('0').rstrip('.')}e{int(exponent)}"
     return repr(value) if isinstance(value, float) else str(value)

@@ -77,6 +77,33 @@ def test_what_all_cells_have_alike_is_written_once(tmp_path: Path) -> None:
     assert [table.name_of(cell) for cell in table.read(path).cells] == ["device, own a mmap", "device, own b mmap"]
 
 
+ODD = ["", "# x", "[x]", "a=b", "a,b", 'say "x"', " a ", "\u2028"]
+
+
+@pytest.mark.parametrize("text", ODD)
+def test_odd_text_comes_back_as_it_was(tmp_path: Path, text: str) -> None:
+    wide = [{"kind": "k", "a": text, "a,b": 1, "n": 3, "rate": float("inf")}, {"kind": "k", "a": "z", "a,b": 1, "n": 4}]
+    narrow = [{"kind": "j", "a": text}, {"kind": "j", "a": "z"}]
+    alike = [{"kind": "i", "a": text, "b": number} for number in (1, 2)]
+    made = table.MeasuredTable({"suite": "x"}, [*wide, *narrow, *alike])
+    path = tmp_path / "t.csv"
+    path.write_text(made.text)
+    found = table.read(path)
+    assert found.text == made.text
+    for cell in made.cells:  # what is empty is absent
+        assert {name: value for name, value in cell.items() if value != ""} in found.cells
+
+
+def test_text_of_two_lines_makes_no_table(tmp_path: Path) -> None:
+    for made in (table.MeasuredTable({"a": "b\nc"}, []), table.MeasuredTable({}, [{"kind": "k", "a": "b\nc"}])):
+        with pytest.raises(ValueError, match="one line"):
+            _ = made.text
+    path = tmp_path / "t.csv"
+    path.write_text("# a: b\n\nprose, and no part\n")
+    with pytest.raises(Error, match="a part begins with"):
+        table.read(path)
+
+
 @pytest.mark.parametrize("revision", ["", "1234abc-dirty"])
 def test_a_revision_that_cannot_be_looked_up_makes_no_table(tmp_path: Path, revision: str) -> None:
     with pytest.raises(Error, match="--revision"):
