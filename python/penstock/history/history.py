@@ -373,7 +373,8 @@ class History:
         """How far it is, and where the time went."""
         told = self._raw.facts()
         evidence = evidence_of(told.pop("evidence_json"))
-        return HistoryFacts(**told, evidence=evidence if told["steps_published"] else None)
+        has_moved = told["steps_published"] or evidence["paths"]
+        return HistoryFacts(**told, evidence=evidence if has_moved else None)
 
     def close(self) -> None:
         """Waits until readers see every step that ended, and closes the file. Raises Error of a step that failed, and

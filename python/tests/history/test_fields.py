@@ -107,6 +107,17 @@ def test_readers_see_each_step_while_the_history_is_open_and_writers_go_on_later
     assert np.array_equal(read(path, "T")[6:], np.stack([field + 7, field]).astype("f4"))
 
 
+def test_without_slots_a_put_tells_which_way_it_went(tmp_path: Path) -> None:
+    with penstock.History(tmp_path / "x.nc", format="netcdf4", device="host", slots=0) as history:
+        history.define("T", ["x"], shape=[1000])
+        history.begin()
+        assert history.facts().evidence is None
+        history.put("T", np.ones(1000, "f4"))
+        told = history.facts().evidence
+        assert told is not None and [one["bytes"] for one in told["paths"]] == [4000], "before the step has ended"
+        history.end_step(1)
+
+
 @pytest.mark.parametrize(("format", "slots", "dtype"), [("cdf5", 3, "f8"), ("cdf5", 0, "f8"), ("netcdf4", 0, "f4")])
 def test_an_array_that_changes_after_put_changes_nothing_of_its_step(
     tmp_path: Path, format: str, slots: int, dtype: str
