@@ -200,7 +200,7 @@ def test_what_is_gathered_for_a_write_is_gathered_by_a_thread(tmp_path: Path, mo
 
     copy = _core.copy_boxes
     monkeypatch.setattr(_core, "copy_boxes", copied)
-    with penstock.create(tmp_path / "x.zarr", device="host") as file:
+    with penstock.create(tmp_path / "x.h5", device="host") as file:
         dataset = file.create_dataset("x", value.shape, value.dtype, chunk_shape=(1000, 100))
         dataset.start_write(value).result()
         assert len(threads) == 1

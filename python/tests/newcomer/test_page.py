@@ -23,7 +23,7 @@ PLACES = {
     "kPathKinds": "include/penstock/types.hpp",
     "Path": "src/path/path.hpp",
     "Container": "python/penstock/formats/model.py",
-    "Format": "python/penstock/formats/model.py",
+    "Format": "python/penstock/formats/format.py",
     "Several": "python/penstock/formats/registry.py",
     "ContiguousFile": "python/penstock/formats/simple/single.py",
     "ContiguousWriter": "python/penstock/formats/simple/single_write.py",
