@@ -127,9 +127,7 @@ std::vector<RunningField> HistoryState::make_fields(const HistoryLayout& layout)
     std::vector<RunningField> made;
     for (const FieldLayout& one : layout.fields) {
         made.push_back({one, std::nullopt, 0});
-        const bool gathers = !has_slots() && one.statistic != HistoryStatistic::none;
-        const std::uint64_t summed = one.sum_bytes != 0 ? one.sum_bytes : gathers ? one.bytes : 0;
-        if (summed != 0) made.back().sum = zeroed(summed);
+        if (one.sum_bytes != 0) made.back().sum = zeroed(one.sum_bytes);
     }
     return made;
 }

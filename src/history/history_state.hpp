@@ -20,7 +20,7 @@ namespace penstock::history {
 // A field of this history while it runs.
 struct RunningField {
     FieldLayout layout;
-    std::optional<Buffer> sum;  // without slots also of a statistic that needs none: it has no slot to gather in
+    std::optional<Buffer> sum;  // of a statistic, where this process has some of it
     std::uint64_t puts = 0;  // in this step
 };
 

@@ -65,16 +65,11 @@ void HistoryState::write_at_once(RunningField& field, const FieldLayout& layout,
 
 void HistoryState::write_statistics() {
     for (RunningField& field : fields_) {
-        if (!field.sum || field.layout.bytes == 0) continue;
-        auto* gathered = static_cast<std::byte*>(field.sum->data());
-        if (field.layout.sum_bytes == 0) {
-            write_packed(field.layout, gathered);
-            continue;
-        }
+        if (!field.sum) continue;
         Pack last = field.layout.finish;
         if (field.layout.statistic == HistoryStatistic::mean) last.divisor = static_cast<double>(field.puts);
         std::byte* apart = packed_apart(field.layout.bytes);
-        pack(last, gathered, apart);
+        pack(last, field.sum->data(), apart);
         write_packed(field.layout, apart);
     }
 }
