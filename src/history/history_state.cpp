@@ -83,6 +83,15 @@ Error refused(const char* operation, std::string cause, std::string advice) {
     return {ErrorCode::invalid_argument, operation, std::move(cause), std::move(advice)};
 }
 
+namespace {
+
+Error refused_compression(const char* operation) {
+    return refused(operation, "a history without slots has no thread that compresses",
+                   "give it slots, or leave the compression out");
+}
+
+}  // namespace
+
 HistoryState::HistoryState(const Context& context, std::string name, const HistoryOptions& options)
     : context_(context), name_(std::move(name)), options_(options), last_time_(options.start_time) {
     const char* operation = "open history";
@@ -104,7 +113,9 @@ HistoryState::HistoryState(const Context& context, std::string name, const Histo
     check_calendar(options.calendar);
     check_time_units(options.time_units, options.calendar);
     static_cast<void>(makes_store(options.format));  // throws of an unknown format
-    filters_of("history", options.compression, options, sizeof(float));
+    if (!filters_of("history", options.compression, options, sizeof(float)).empty() && !has_slots()) {
+        throw refused_compression(operation);
+    }
 }
 
 HistoryState::~HistoryState() {
@@ -145,10 +156,7 @@ void HistoryState::begin() {
     WriterPlan plan{context_, {}, {}, options_.transfer, layout.has_bounds};
     plan.transfer.caller_waits = true;  // a small step is written by the thread that waits for it
     const bool compresses = is_compressed(layout.schema);
-    if (compresses && !has_slots()) {
-        throw refused("begin", "a history without slots has no thread that compresses",
-                      "give it slots, or leave the compression out");
-    }
+    if (compresses && !has_slots()) throw refused_compression("begin");
     const bool in_one_file = !makes_store(options_.format);
     if (!draft_) draft_ = make_draft(name_, options_.format, layout.schema);
     if (!compresses) plan.first = draft_ ? draft_->first() : first_places(wanted, layout.schema);

@@ -107,8 +107,11 @@ TEST_P(SlotlessHistory, the_put_that_cannot_be_written_says_so_and_all_after_it)
 TEST_P(SlotlessHistory, nothing_is_compressed) {
     HistoryOptions wanted = options();
     wanted.compression.name = "gzip";
-    History history(context_, name_, wanted);
-    history.define({.name = "T", .dimensions = {"x"}, .shape = {kNumbers}});
+    expect_refusal("open history: a history without slots", [&] { History(context_, name_, wanted); });
+    History history(context_, name_, options());
+    HistoryVariable variable{.name = "T", .dimensions = {"x"}, .shape = {kNumbers}};
+    variable.compression = wanted.compression;
+    history.define(variable);
     const Buffer values = field(std::vector<float>(kNumbers));
     expect_refusal("without slots", [&] { history.put("T", values.data()); });
 }
