@@ -180,26 +180,36 @@ def test_a_process_that_fails_ends_all_and_says_why(rig: Callable[..., Rig], mon
 
 
 def test_as_published_takes_the_time_that_a_plain_program_takes(rig: Callable[..., Rig], tmp_path: Path) -> None:
-    """Turn by turn, as long as the median of their ratios is not within 15 %: on quiet cores and on busy ones it is
-    0.95 to 1.05. How fast the page cache is depends on how the file was made: the plain program has a copy of the
-    suite's, made as the suite makes it."""
+    """Turn by turn, now the one first and now the other, until the quickest quarters of both are within 15 %: others on
+    the machine make a write slower, and none makes it quicker. How fast the page cache is depends on how the file was
+    made: the plain program has a copy of the suite's, made as the suite makes it."""
     source, plain, folder = tmp_path / "plain.c", tmp_path / "plain", tmp_path / "copies"
     source.write_text(PLAIN)
     subprocess.run([need_compiler(), "-O2", "-o", plain, source], check=True, timeout=LIMIT_S)
     size, made = 8 * SIZE, rig(as_published=True)
     folder.mkdir()
     copies, case = RankFiles(made.bench.files.context, folder), Case(C, "write", size, 1, 8192)
+
+    def by_plain(direction: str) -> float:
+        copies.make(case, 7)  # or only on stable storage, from the second turn on: as the suite does it
+        command = [str(plain), direction, str(folder / "0.bin"), str(size // 8)]
+        return float(subprocess.run(command, check=True, capture_output=True, timeout=LIMIT_S).stdout)
+
     for direction in ("write", "read"):
-        ratios = []
+        seconds: dict[bool, list[float]] = {True: [], False: []}
         for turn in range(60):
-            ours = made.measure(C, direction, size, 1)["seconds"]
-            copies.make(case, 7)  # or only on stable storage, from the second turn on: as the suite does it
-            command = [str(plain), direction, str(folder / "0.bin"), str(size // 8)]
-            theirs = float(subprocess.run(command, check=True, capture_output=True, timeout=LIMIT_S).stdout)
-            ratios.append(ours / theirs)
-            if turn >= 14 and 0.85 < statistics.median(ratios) < 1.15:
+            for is_ours in (turn % 2 == 0, turn % 2 != 0):
+                timed = made.measure(C, direction, size, 1)["seconds"] if is_ours else by_plain(direction)
+                seconds[is_ours].append(timed)
+            ratio = quick(seconds[True]) / quick(seconds[False])
+            if turn >= 14 and 0.85 < ratio < 1.15:
                 break
-        assert 0.85 < statistics.median(ratios) < 1.15, (direction, ratios)
+        assert 0.85 < ratio < 1.15, (direction, seconds)
+
+
+def quick(seconds: list[float]) -> float:
+    """The median of the quickest quarter."""
+    return statistics.median(sorted(seconds)[: max(1, len(seconds) // 4)])
 
 
 def test_what_does_not_fit_is_left_out_in_words_or_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
