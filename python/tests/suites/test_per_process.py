@@ -181,13 +181,13 @@ def test_a_process_that_fails_ends_all_and_says_why(rig: Callable[..., Rig], mon
 
 def test_as_published_takes_the_time_that_a_plain_program_takes(rig: Callable[..., Rig], tmp_path: Path) -> None:
     """Turn by turn, now the one first and now the other, until the quickest quarters of both are within 15 %: others on
-    the machine make a write slower, and none makes it quicker. How fast the page cache is depends on how the file was
-    made: the plain program has a copy of the suite's, made as the suite makes it."""
+    the machine make a write slower only. How fast the page cache is depends on how the file was made: the plain program
+    has a copy of the suite's, made so."""
     source, plain, folder = tmp_path / "plain.c", tmp_path / "plain", tmp_path / "copies"
+    folder.mkdir()
     source.write_text(PLAIN)
     subprocess.run([need_compiler(), "-O2", "-o", plain, source], check=True, timeout=LIMIT_S)
     size, made = 8 * SIZE, rig(as_published=True)
-    folder.mkdir()
     copies, case = RankFiles(made.bench.files.context, folder), Case(C, "write", size, 1, 8192)
 
     def by_plain(direction: str) -> float:
@@ -198,9 +198,8 @@ def test_as_published_takes_the_time_that_a_plain_program_takes(rig: Callable[..
     for direction in ("write", "read"):
         seconds: dict[bool, list[float]] = {True: [], False: []}
         for turn in range(60):
-            for is_ours in (turn % 2 == 0, turn % 2 != 0):
-                timed = made.measure(C, direction, size, 1)["seconds"] if is_ours else by_plain(direction)
-                seconds[is_ours].append(timed)
+            for ours in (turn % 2 == 0, turn % 2 != 0):
+                seconds[ours].append(made.measure(C, direction, size, 1)["seconds"] if ours else by_plain(direction))
             ratio = quick(seconds[True]) / quick(seconds[False])
             if turn >= 14 and 0.85 < ratio < 1.15:
                 break
