@@ -1,8 +1,9 @@
 // HostBlocks: mappings of the emulated device that were given back, kept for the next one who asks.
 //
 // The first touch of 4 MiB takes longer than reading them: the kernel clears every page. Programs that read file after
-// file ask for the same sizes again, so mappings that are given back stay. What must stay true: a block belongs to one
-// holder at a time, and no more than kMostKept bytes are kept.
+// file ask for the same sizes again, so mappings that are given back stay. A program that goes on to other sizes does
+// not find the room full of what it asks for no more: a block that no holder took meanwhile makes room for those that
+// found none. What must stay true: a block belongs to one holder at a time, and no more than kMostKept bytes are kept.
 #pragma once
 
 #include <cstddef>
@@ -38,12 +39,20 @@ class HostBlocks {
     std::uint64_t kept_bytes() const noexcept;
 
   private:
+    struct KeptBlock {
+        std::byte* base;
+        std::uint64_t turned_away_bytes;  // of all blocks, when this one was given back
+    };
+
     HostBlock take_kept(std::uint64_t bytes) noexcept;
+    bool keep(const HostBlock& block) noexcept;
+    void unmap_idle(std::uint64_t most_bytes) noexcept;  // until no more are kept; the caller holds mutex_
     void unmap_all() noexcept;
 
     mutable std::mutex mutex_;
-    std::multimap<std::uint64_t, std::byte*> kept_;  // by size; guarded by mutex_
-    std::uint64_t kept_bytes_ = 0;                   // guarded by mutex_
+    std::multimap<std::uint64_t, KeptBlock> kept_;  // by size; guarded by mutex_
+    std::uint64_t kept_bytes_ = 0;             // guarded by mutex_
+    std::uint64_t turned_away_bytes_ = 0;      // of blocks that found no room; guarded by mutex_
 };
 
 }  // namespace penstock::device

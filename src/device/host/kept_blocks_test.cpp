@@ -40,6 +40,23 @@ TEST(HostBlocks, keep_no_more_than_they_may) {
     EXPECT_EQ(blocks.kept_bytes(), HostBlocks::kMostKept / 2 + 4096);
 }
 
+TEST(HostBlocks, of_a_size_that_is_not_asked_for_any_more_make_room_for_others) {
+    HostBlocks blocks;
+    blocks.give_back(blocks.take(HostBlocks::kMostKept));
+    int turned_away = 0;
+    for (; turned_away < 100 && blocks.kept_bytes() != kMiB; ++turned_away) blocks.give_back(blocks.take(kMiB));
+    EXPECT_EQ(turned_away, 8) << "an eighth of what is kept";
+}
+
+TEST(HostBlocks, that_are_asked_for_again_and_again_stay_beside_those_that_find_no_room) {
+    HostBlocks blocks;
+    for (int round = 0; round < 10; ++round) {
+        blocks.give_back(blocks.take(HostBlocks::kMostKept));
+        for (int small = 0; small < 7; ++small) blocks.give_back(blocks.take(kMiB));
+        EXPECT_EQ(blocks.kept_bytes(), HostBlocks::kMostKept) << "round " << round;
+    }
+}
+
 TEST(HostBlocks, of_more_than_there_is_are_none) {
     HostBlocks blocks;
     blocks.give_back(blocks.take(kMiB));
