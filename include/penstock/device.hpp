@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "penstock/box.hpp"
+#include "penstock/sort/cell_sort.hpp"
 #include "penstock/checksum.hpp"
 #include "penstock/error.hpp"
 #include "penstock/pack.hpp"
@@ -88,6 +89,12 @@ class Stream {
     // Numbers that are converted between memories the device can address, its own or pinned; see pack.hpp. `packs` may
     // be reused once this returns. Throws Error{invalid_argument} before anything is queued when a pack makes no sense.
     virtual void pack(std::span<const Pack> packs) = 0;
+    // Of positions in memory the device can address, its order too; see cell_sort.hpp. Synchronous. Throws
+    // Error{invalid_argument} of a grid that makes no sense, Error{unsupported} of too many particles, and
+    // Error{out_of_memory} that says how many bytes a sort takes besides the order.
+    virtual CellsFound sort_cells(const CellSort& sort) = 0;
+    // Rows between memories the device can address, by an order that it can address too.
+    virtual void gather(const RowGather& gather) = 0;
     virtual void record(Event& event) = 0;
     virtual void wait(Event& event) = 0;  // later work of this stream waits for the event
     // Order beside a stream that others made, a cudaStream_t as a number (see Device::synchronize_native); no thread

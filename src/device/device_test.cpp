@@ -1,7 +1,9 @@
 // Runs the Device kit on every device there is: the emulated one, a slow emulated one, and CUDA if there is a GPU. Only
-// the kit tests what needs a GPU (cuda_stream, cuda_boxes, kernels, kernels_boxes, packs, pack_kernels), box_host and
-// pack_host. In builds without nvcc, cuda_absent gives the reason for skipping.
+// the kit tests what needs a GPU (cuda_stream, cuda_boxes, kernels, kernels_boxes, packs, pack_kernels, sorts,
+// sort_kernels), box_host, pack_host, sort_host, sort_stream and cell_plan. In builds without nvcc, cuda_absent gives
+// the reason for skipping.
 #include "conformance/box_suite.hpp"
+#include "conformance/cell_suite.hpp"
 #include "conformance/device_suite.hpp"
 #include "conformance/pack_suite.hpp"
 
@@ -23,6 +25,7 @@ const auto kDevices = testing::Values(host_case("host", {}),
 INSTANTIATE_TEST_SUITE_P(Devices, DeviceSuite, kDevices, case_name);
 INSTANTIATE_TEST_SUITE_P(Devices, BoxSuite, kDevices, case_name);
 INSTANTIATE_TEST_SUITE_P(Devices, PackSuite, kDevices, case_name);
+INSTANTIATE_TEST_SUITE_P(Devices, CellSuite, kDevices, case_name);
 
 }  // namespace
 }  // namespace penstock::conformance

@@ -20,6 +20,8 @@ class IdleStream : public Stream {
         stream_->fill_boxes(boxes, item);
     }
     void pack(std::span<const Pack> packs) override { stream_->pack(packs); }
+    CellsFound sort_cells(const CellSort& sort) override { return stream_->sort_cells(sort); }
+    void gather(const RowGather& gather) override { stream_->gather(gather); }
     void record(Event& event) override { stream_->record(event); }
     void wait(Event& event) override { stream_->wait(event); }
     void follow(std::uintptr_t native) override { stream_->follow(native); }

@@ -1,6 +1,6 @@
-// device_speed: what a device's copies, batches, boxes, packs, stamps and waits cost, one line each. Run by hand when
-// kernels or waits change: `device_speed [cuda:0 [packs]]`; the second word leaves out the rest. Numbers are medians of
-// a few repetitions; GB/s are decimal.
+// device_speed: what a device's copies, batches, boxes, packs, cells, stamps and waits cost, one line each. Run by hand
+// when kernels or waits change: `device_speed [cuda:0 [packs | cells]]`; the second word leaves out the rest. Numbers
+// are medians of a few repetitions; GB/s are decimal.
 #include <time.h>
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "boxes.hpp"
+#include "cells.hpp"
 #include "packs.hpp"
 #include "penstock/device.hpp"
 
@@ -128,7 +129,8 @@ void measure_waits(Bench& bench, std::uint64_t bytes, std::size_t slots) {
                 count * static_cast<double>(bytes) / wall / 1e9, used / count * 1e6, 100 * used / wall);
 }
 
-void run(const char* name, bool only_packs) {
+void run(const char* name, const char* only) {
+    const auto wants = [&](const char* what) { return *only == 0 || std::strcmp(only, what) == 0; };
     Bench bench;
     bench.device = make_device(name);
     bench.device->enter_thread();
@@ -142,8 +144,9 @@ void run(const char* name, bool only_packs) {
     bench.memory = static_cast<unsigned char*>(bench.device->allocate(MemoryKind::device, bench.memory_bytes));
     bench.pinned = static_cast<unsigned char*>(bench.device->allocate(MemoryKind::pinned, bench.pinned_bytes));
     std::memset(bench.pinned, 1, bench.pinned_bytes);
-    measure_packs(*bench.stream, bench.memory, bench.memory_bytes);
-    if (!only_packs) {
+    if (wants("packs")) measure_packs(*bench.stream, bench.memory, bench.memory_bytes);
+    if (wants("cells")) measure_cells(*bench.stream, {bench.memory, bench.pinned, bench.pinned_bytes});
+    if (*only == 0) {
         measure_stamps(bench);
         measure_boxes(*bench.stream, bench.memory, bench.memory_bytes);
         measure_batches(bench);
@@ -159,7 +162,7 @@ void run(const char* name, bool only_packs) {
 
 int measure(int count, char** words) {
     try {
-        run(count > 1 ? words[1] : "auto", count > 2 && std::strcmp(words[2], "packs") == 0);
+        run(count > 1 ? words[1] : "auto", count > 2 ? words[2] : "");
     } catch (const std::exception& error) {
         std::fprintf(stderr, "device_speed: %s\n", error.what());
         return 1;

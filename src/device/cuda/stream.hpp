@@ -44,6 +44,7 @@ class TaskRing {
     std::size_t current_ = kTaskTables - 1;
 };
 
+struct CellLaunch;
 struct ChecksumSegment;
 struct ChecksumTable;
 
@@ -64,6 +65,8 @@ class CudaStream final : public Stream {
     void copy_boxes(std::span<const Box> boxes) override;
     void fill_boxes(std::span<const Box> boxes, std::span<const std::byte> item) override;
     void pack(std::span<const Pack> packs) override;
+    CellsFound sort_cells(const CellSort& sort) override;
+    void gather(const RowGather& gather) override;
     void record(Event& event) override;
     void wait(Event& event) override;
     void follow(std::uintptr_t native) override;
@@ -85,6 +88,8 @@ class CudaStream final : public Stream {
     void queue_boxes(std::span<const Box> boxes, std::span<const std::byte> pattern);
     void pack_works(std::span<const PackWork> sorted);  // at most one table
     std::vector<std::uint64_t> sum_segments(ChecksumKind kind, std::span<const ChecksumSegment> segments);
+    void read_now(void* to, const void* from, std::uint64_t bytes);
+    bool find_faults(const CellLaunch& launch, CellsFound& found);
     void ensure_results();
 
     CudaFacts facts_;

@@ -81,6 +81,8 @@ class HostStream final : public Stream {
     void copy_boxes(std::span<const Box> boxes) override;
     void fill_boxes(std::span<const Box> boxes, std::span<const std::byte> item) override;
     void pack(std::span<const Pack> packs) override;
+    CellsFound sort_cells(const CellSort& sort) override;
+    void gather(const RowGather& gather) override;
     std::vector<std::uint32_t> checksums(ChecksumKind kind, std::span<const ChecksumRange> ranges) override;
     void record(Event& event) override;
     void wait(Event& event) override;
