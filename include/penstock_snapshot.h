@@ -168,6 +168,17 @@ int penstock_snapshot_count_cells(penstock_snapshot* snapshot, const penstock_sn
                                   const penstock_snapshot_positions* positions, uint64_t count,
                                   penstock_snapshot_cell_sums* sums, penstock_error* error);
 int penstock_snapshot_add_counted_cells(penstock_snapshot* snapshot, penstock_error* error);
+/* In place of add_cells and count_cells where particles lie in any order, in memory as the fields do. The snapshot
+ * finds the order of cells, and penstock_snapshot_write puts the rows of each dataset of PartTypeN that has a row a
+ * particle into that order: the fields stay as they are. A process has fewer than 2^32 particles of a type; 4 bytes of
+ * each are in use until the snapshot is written, and 256 MiB more while it is. Datasets of such a type have no values
+ * given before. */
+int penstock_snapshot_sort_by_cells(penstock_snapshot* snapshot, const penstock_snapshot_cells* cells,
+                                    const penstock_snapshot_positions* positions, uint64_t count,
+                                    penstock_error* error);
+int penstock_snapshot_sort_and_count(penstock_snapshot* snapshot, const penstock_snapshot_cells* cells,
+                                     const penstock_snapshot_positions* positions, uint64_t count,
+                                     penstock_snapshot_cell_sums* sums, penstock_error* error);
 /* The particles in the order of their cells: order gets, for each, the number that it has now, from 0 on. Those of one
  * cell keep their order. Positions outside of the box are counted to the nearest cell; NaN and infinite ones
  * are refused. */

@@ -129,6 +129,23 @@ module penstock_snapshot
       type(c_ptr), value :: snapshot
       type(penstock_error), intent(inout), optional :: error
     end function
+    integer(c_int) function penstock_snapshot_sort_by_cells(snapshot, cells, positions, count, error) bind(c)
+      import
+      type(c_ptr), value :: snapshot
+      type(penstock_snapshot_cells), intent(in) :: cells
+      type(penstock_snapshot_positions), intent(in) :: positions(*)
+      integer(c_int64_t), value :: count
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    integer(c_int) function penstock_snapshot_sort_and_count(snapshot, cells, positions, count, sums, error) bind(c)
+      import
+      type(c_ptr), value :: snapshot
+      type(penstock_snapshot_cells), intent(in) :: cells
+      type(penstock_snapshot_positions), intent(in) :: positions(*)
+      integer(c_int64_t), value :: count
+      type(penstock_snapshot_cell_sums), intent(inout) :: sums
+      type(penstock_error), intent(inout), optional :: error
+    end function
     ! The numbers in `order` begin with 0.
     integer(c_int) function penstock_snapshot_cell_order(cells, positions, order, error) bind(c)
       import

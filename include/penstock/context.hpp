@@ -287,6 +287,10 @@ class Context {
                     MemoryKind kind = MemoryKind::device) const;
     // Checksums of ranges of memory this device allocated (device, pinned or managed); waits for them.
     std::vector<std::uint32_t> checksums(ChecksumKind kind, std::span<const ChecksumRange> ranges) const;
+    // Of positions and an order in memory of one kind (see sort/cell_sort.hpp): the calling thread reads `system`,
+    // which is memory of the host, and the device reads all else. gather() waits until the rows are in place.
+    CellsFound sort_cells(const CellSort& sort, MemoryKind kind = MemoryKind::device) const;
+    void gather(std::span<const RowGather> gathers, MemoryKind kind = MemoryKind::device) const;
     // Waits for a stream of the caller's: see Device::synchronize_native.
     void synchronize_stream(std::uintptr_t native_handle) const;
     std::uint64_t pinned_bytes() const noexcept;       // staging memory held now

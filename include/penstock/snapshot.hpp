@@ -73,7 +73,7 @@ struct SnapshotCells {
     std::array<double, 3> box_size{};
 };
 
-// The particles of one type: three numbers of each, in memory of the host.
+// The particles of one type: three numbers of each.
 struct SnapshotPositions {
     std::uint32_t type = 0;  // of PartTypeN
     std::string dtype;       // "float64" or "float32"
@@ -89,7 +89,8 @@ struct SnapshotCellSums {
 };
 
 // The particles in the order of their cells: the number that each of them has now. Those of one cell keep their order.
-// Positions outside of the box are counted to the nearest cell. Throws Error{invalid_argument}.
+// Positions lie in memory of the host; those outside of the box are counted to the nearest cell. Throws
+// Error{invalid_argument}.
 std::vector<std::uint64_t> snapshot_cell_order(const SnapshotCells& cells, const SnapshotPositions& positions);
 
 // What a layout of a known code says of a snapshot besides its data. Units are those of the datasets.
@@ -153,13 +154,22 @@ class Snapshot {
     // A dataset whose elements are given now, and not to write(). They are copied, from memory of the host.
     void add_values(const SnapshotDataset& dataset, std::span<const std::byte> values);
     // The group Cells of SWIFT, by which its readers load a part of the box: how many particles each cell has, where
-    // they lie, and the bounds of their positions. It comes after the datasets of the particles. Throws Error where the
-    // particles of a type do not lie sorted by cell, and in snapshots of several processes.
+    // they lie, and the bounds of their positions. It comes after the datasets of the particles. Positions lie on the
+    // host, or on the device where the fields do. Throws Error where the particles of a type do not lie sorted, and in
+    // snapshots of several processes.
     void add_cells(const SnapshotCells& cells, std::span<const SnapshotPositions> types);
     // Several processes do this in two steps: each counts its own particles, and adds the cells when the sums are those
     // of all. Each cell is of one process, which has all its particles of a type: else add_counted_cells() throws.
     SnapshotCellSums count_cells(const SnapshotCells& cells, std::span<const SnapshotPositions> types);
     void add_counted_cells();
+    // The same where particles lie in any order: the snapshot finds the order of cells, and write() puts the rows of
+    // each dataset of PartTypeN that has a row a particle into that order, through 256 MiB of memory beside the fields.
+    // The fields stay as they are. Positions lie in memory as fields do (SnapshotOptions::memory); a process has fewer
+    // than 2^32 particles of a type. Until it is written, 4 bytes a particle are in use. Datasets of such a type
+    // take their elements from write(), not from add_values().
+    void sort_by_cells(const SnapshotCells& cells, std::span<const SnapshotPositions> types);
+    // Of several processes, in place of count_cells(): each sorts its own particles.
+    SnapshotCellSums sort_and_count(const SnapshotCells& cells, std::span<const SnapshotPositions> types);
     // `path`: a group or a dataset that was added; "/" is the file. The attribute replaces one of its name.
     void set_attribute(const std::string& path, const SnapshotAttribute& attribute);
 

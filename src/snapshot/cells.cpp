@@ -43,6 +43,7 @@ class CellGrid {
     }
 
     std::uint64_t count() const { return cells_.cells[0] * cells_.cells[1] * cells_.cells[2]; }
+    const std::array<std::uint64_t, 3>& along() const { return cells_.cells; }
     double width(std::size_t dimension) const {
         return cells_.box_size[dimension] / static_cast<double>(cells_.cells[dimension]);
     }
@@ -81,6 +82,7 @@ class PositionReader {
             throw refused_cells("the positions are a null pointer", "give the first of them");
         }
     }
+    bool is_double() const noexcept { return is_double_; }
     std::array<double, 3> operator[](std::uint64_t particle) const {
         std::array<double, 3> at{};
         for (std::size_t i = 0; i < 3; ++i) at[i] = number(3 * particle + i);
@@ -138,30 +140,39 @@ struct OwnNumbers {
     double process = 0;
 };
 
-void count_type(const CellGrid& grid, const SnapshotPositions& positions, const OwnNumbers& own) {
-    const PositionReader reader(positions);
-    std::uint64_t before = 0;
-    for (std::uint64_t particle = 0; particle < positions.particles; ++particle) {
-        const std::array<double, 3> at = reader[particle];
-        check_place(at, particle, [&] { return " of PartType" + std::to_string(positions.type); });
-        const std::uint64_t cell = grid.cell_of(at);
-        if (cell < before) {
-            throw refused_cells("particle " + std::to_string(particle) + " of PartType" +
-                                    std::to_string(positions.type) + " lies in cell " + std::to_string(cell) +
-                                    ", and the one before it in cell " + std::to_string(before),
-                                "put the particles of all datasets into the order of their cells first");
-        }
-        before = cell;
+void check_found(const CellsFound& found, std::uint32_t type) {
+    const std::string of_type = " of PartType" + std::to_string(type);
+    if (found.first_bad != CellsFound::kNone) {
+        const double* at = found.bad_position;
+        check_place({at[0], at[1], at[2]}, found.first_bad, [&] { return of_type; });
+    }
+    if (found.first_unsorted == CellsFound::kNone) return;
+    throw refused_cells("particle " + std::to_string(found.first_unsorted) + of_type + " lies in cell " +
+                            std::to_string(found.cell) + ", and the one before it in cell " +
+                            std::to_string(found.cell_before),
+                        "put the particles of all datasets into the order of their cells first, or let sort_by_cells "
+                        "do it");
+}
+
+void count_type(const CellGrid& grid, const SnapshotPositions& positions, const OwnNumbers& own,
+                const FindCells& find) {
+    const PositionReader reader(positions);  // which refuses positions that make no sense
+    CellSort sort{positions.data, positions.particles, reader.is_double(), grid.along(), {}, nullptr};
+    for (std::size_t i = 0; i < 3; ++i) sort.widths[i] = grid.width(i);
+    const CellsFound found = find(positions.type, sort);
+    check_found(found, positions.type);
+    for (std::size_t cell = 0; cell < found.runs.size(); ++cell) {
+        const SortedCell& run = found.runs[cell];
+        if (run.count == 0) continue;
         const auto totals = own.totals.subspan(kCellTotals * cell, kCellTotals);
         const auto extremes = own.extremes.subspan(kCellExtremes * cell, kCellExtremes);
-        if (totals[0]++ == 0) {
-            totals[1] = static_cast<std::int64_t>(particle);
-            extremes[6] = own.process;
-            extremes[7] = -own.process;
-        }
+        totals[0] = static_cast<std::int64_t>(run.count);
+        totals[1] = static_cast<std::int64_t>(run.first);
+        extremes[6] = own.process;
+        extremes[7] = -own.process;
         for (std::size_t i = 0; i < 3; ++i) {
-            extremes[i] = std::max(extremes[i], -at[i]);
-            extremes[3 + i] = std::max(extremes[3 + i], at[i]);
+            extremes[i] = -run.least[i];
+            extremes[3 + i] = run.most[i];
         }
     }
 }
@@ -244,7 +255,8 @@ CellDatasets::Valued valued(std::string path, std::vector<std::uint64_t> shape, 
 
 }  // namespace
 
-CellCounts count_cells(const SnapshotCells& cells, std::span<const SnapshotPositions> types, std::uint32_t process) {
+CellCounts count_cells(const SnapshotCells& cells, std::span<const SnapshotPositions> types, std::uint32_t process,
+                       const FindCells& find) {
     const CellGrid grid(cells);
     check_types(types);
     CellCounts made{cells};
@@ -253,7 +265,8 @@ CellCounts count_cells(const SnapshotCells& cells, std::span<const SnapshotPosit
     for (std::size_t i = 0; i < types.size(); ++i) {
         made.types.push_back(types[i].type);
         count_type(grid, types[i],
-                   {of_type(made.totals, i, types.size()), of_type(made.extremes, i, types.size()), double(process)});
+                   {of_type(made.totals, i, types.size()), of_type(made.extremes, i, types.size()), double(process)},
+                   find);
     }
     return made;
 }

@@ -1,13 +1,15 @@
 // The group Cells of a snapshot of SWIFT: what each process counts of its particles, and the datasets of what all have
-// counted together. Pure functions of positions on the host.
+// counted together. The caller chooses whether the CPU or a device reads the positions.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
 #include "penstock/snapshot.hpp"
+#include "penstock/sort/cell_sort.hpp"
 
 namespace penstock::snapshot {
 
@@ -24,8 +26,12 @@ struct CellCounts {
 };
 constexpr std::size_t kCellTotals = 2, kCellExtremes = 8;
 
-// Throws Error{invalid_argument}, also where the particles of a type do not lie sorted by cell.
-CellCounts count_cells(const SnapshotCells& cells, std::span<const SnapshotPositions> types, std::uint32_t process);
+// Finds the cells of the particles of one type. What it sorts needs not lie sorted.
+using FindCells = std::function<CellsFound(std::uint32_t type, const CellSort& sort)>;
+
+// Throws Error{invalid_argument}, also where `find` sorts nothing and the particles of a type do not lie sorted.
+CellCounts count_cells(const SnapshotCells& cells, std::span<const SnapshotPositions> types, std::uint32_t process,
+                       const FindCells& find);
 // Counts with the same grid and types have the same number.
 std::uint64_t cell_digest(const CellCounts& counts);
 

@@ -25,16 +25,23 @@ SnapshotPositions of_type(std::uint32_t type, const Positions& at) {
     return {type, "float64", at.data(), at.size() / 3};
 }
 
+snapshot::CellCounts counted_on_host(const SnapshotCells& cells, std::span<const SnapshotPositions> types) {
+    static const Context context({.device = "host"});
+    return snapshot::count_cells(cells, types, 0, [](std::uint32_t, const CellSort& sort) {
+        return context.sort_cells(sort, MemoryKind::system);
+    });
+}
+
 TEST(SnapshotCellsTest, order_and_tables_follow_the_grid) {
     const Positions at{9, 1, 1, 1, 1, 9, 1, 1, 1}, sorted{1, 1, 1, 1, 1, 9, 9, 1, 1};
     const SnapshotPositions wrong = of_type(0, at), right = of_type(0, sorted);
     EXPECT_EQ(snapshot_cell_order(kGrid, wrong), (std::vector<std::uint64_t>{2, 1, 0}));
-    EXPECT_THROW(snapshot::count_cells(kGrid, {&wrong, 1}, 0), Error);
+    EXPECT_THROW(counted_on_host(kGrid, {&wrong, 1}), Error);
     for (const double nowhere : {std::nan(""), std::numeric_limits<double>::infinity()}) {
         const Positions some{1, 1, 1, 1, nowhere, 1};
         EXPECT_THROW(snapshot_cell_order(kGrid, of_type(0, some)), Error);
     }
-    const snapshot::CellCounts counts = snapshot::count_cells(kGrid, {&right, 1}, 0);
+    const snapshot::CellCounts counts = counted_on_host(kGrid, {&right, 1});
     EXPECT_EQ(counts.totals, (std::vector<std::int64_t>{1, 0, 1, 1, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0}));
     EXPECT_EQ(snapshot::cell_datasets(counts, {{{3}}}).datasets.size(), 6U);
 }
@@ -44,7 +51,7 @@ TEST(SnapshotCellsTest, what_was_counted_is_alike_where_grid_and_types_are) {
     const std::vector<SnapshotPositions> first{of_type(0, none), of_type(3, one)},
         second{of_type(0, one), of_type(3, none)};
     const auto digest = [&](const SnapshotCells& cells, std::span<const SnapshotPositions> types) {
-        return snapshot::cell_digest(snapshot::count_cells(cells, types, 0));
+        return snapshot::cell_digest(counted_on_host(cells, types));
     };
     EXPECT_EQ(digest(kGrid, first), digest(kGrid, second));
     EXPECT_NE(digest(kGrid, first), digest(kGrid, {&first[0], 1}));

@@ -44,6 +44,12 @@ SnapshotCellSums Snapshot::count_cells(const SnapshotCells& cells, std::span<con
 void Snapshot::add_counted_cells() {
     of_snapshot(*state_, [&] { state_->add_counted_cells(); });
 }
+void Snapshot::sort_by_cells(const SnapshotCells& cells, std::span<const SnapshotPositions> types) {
+    of_snapshot(*state_, [&] { state_->sort_by_cells(cells, types); });
+}
+SnapshotCellSums Snapshot::sort_and_count(const SnapshotCells& cells, std::span<const SnapshotPositions> types) {
+    return of_snapshot(*state_, [&] { return state_->sort_and_count(cells, types); });
+}
 void Snapshot::set_attribute(const std::string& path, const SnapshotAttribute& attribute) {
     of_snapshot(*state_, [&] { state_->set_attribute(path, attribute); });
 }

@@ -9,6 +9,7 @@
 #include "formats/create/file_sink.hpp"
 #include "formats/create/hdf5/encoder.hpp"
 #include "formats/faults.hpp"
+#include "formats/move/sum_outcomes.hpp"
 #include "snapshot/move_fields.hpp"
 #include "snapshot/snapshot_attribute.hpp"
 
@@ -128,6 +129,19 @@ auto SnapshotState::of_cells(Call&& call) const {
 }
 
 SnapshotCellSums SnapshotState::count_cells(const SnapshotCells& cells, std::span<const SnapshotPositions> types) {
+    return count_by(cells, types, [&](std::uint32_t, const CellSort& sort) {
+        return count_where_they_lie(context_, options_.memory, sort);
+    });
+}
+
+SnapshotCellSums SnapshotState::sort_and_count(const SnapshotCells& cells, std::span<const SnapshotPositions> types) {
+    return count_by(cells, types, [&](std::uint32_t type, const CellSort& sort) {
+        return sort_particles(context_, options_.memory, sort, found_[type]);
+    });
+}
+
+SnapshotCellSums SnapshotState::count_by(const SnapshotCells& cells, std::span<const SnapshotPositions> types,
+                                         const FindCells& find) {
     const char* operation = "add cells";
     check_stage(operation, WriteStage::told);
     for (const SnapshotPositions& one : types) {
@@ -141,7 +155,10 @@ SnapshotCellSums SnapshotState::count_cells(const SnapshotCells& cells, std::spa
             path + " has " + std::to_string(own) + " particles, and the cells are of " + std::to_string(one.particles),
             "add the dataset first, and give its positions");
     }
-    counted_ = of_cells([&] { return snapshot::count_cells(cells, types, options_.process); });
+    counted_.reset();
+    found_.clear();
+    if (options_.memory == MemoryKind::device) context_.synchronize_stream(stream_);
+    counted_ = of_cells([&] { return snapshot::count_cells(cells, types, options_.process, find); });
     return {counted_->totals, counted_->extremes, cell_digest(*counted_)};
 }
 
@@ -151,6 +168,7 @@ void SnapshotState::add_counted_cells() {
     if (!counted_) throw refused(operation, "no particles were counted", "call count_cells first");
     const CellCounts all = std::move(*counted_);
     counted_.reset();
+    ParticleOrders found = std::exchange(found_, {});
     CellRows rows{{}, options_.file_each};
     for (const std::uint32_t type : all.types) rows.process_rows.push_back(tree_.process_rows(coordinates_of(type)));
     const CellDatasets made = of_cells([&] { return cell_datasets(all, rows); });
@@ -160,6 +178,7 @@ void SnapshotState::add_counted_cells() {
         add_cell_dataset(made.datasets[i], virtual_ ? &shown.datasets[i] : nullptr);
     add_group("Cells/Meta-data");
     for (const SnapshotAttribute& one : made.attributes) set_attribute("Cells/Meta-data", one);
+    orders_ = std::move(found);
 }
 
 // The virtual file has tables of its own: its rows are those of all files, one behind the other.
@@ -170,15 +189,39 @@ void SnapshotState::add_cell_dataset(const CellDatasets::Valued& own, const Cell
     if (shown != nullptr) shown_[path].keep(path, shown->bytes);
 }
 
-void SnapshotState::add_cells(const SnapshotCells& cells, std::span<const SnapshotPositions> types) {
+void SnapshotState::check_alone(const char* other_call) const {
     const char* operation = "add cells";
     check_stage(operation, WriteStage::told);
-    if (options_.processes != 1) {
-        throw refused(operation, "one process has not all particles",
-                      "call count_cells, and add_counted_cells with the sums of all processes");
-    }
+    if (options_.processes == 1) return;
+    throw refused(operation, "one process has not all particles",
+                  std::string("call ") + other_call + ", and add_counted_cells with the sums of all processes");
+}
+
+void SnapshotState::add_cells(const SnapshotCells& cells, std::span<const SnapshotPositions> types) {
+    check_alone("count_cells");
     static_cast<void>(count_cells(cells, types));
     add_counted_cells();
+}
+
+void SnapshotState::sort_by_cells(const SnapshotCells& cells, std::span<const SnapshotPositions> types) {
+    check_alone("sort_and_count");
+    static_cast<void>(sort_and_count(cells, types));
+    add_counted_cells();
+}
+
+std::uint64_t SnapshotState::row_bytes(const StoredField& stored) const {
+    const formats::Hdf5Dataset& dataset = tree_.tree().objects[stored.object].dataset;
+    if (dataset.shape.empty()) return 0;
+    return formats::element_count(std::span(dataset.shape).subspan(1)) * dataset.type.item_bytes;
+}
+
+const ParticleOrder* SnapshotState::order_of(const std::string& path, const StoredField& stored) const {
+    for (const auto& [type, order] : orders_) {
+        const std::string group = "PartType" + std::to_string(type) + "/";
+        const bool is_inside = path.starts_with(group) && path.find('/', group.size()) == path.npos;
+        if (is_inside && stored.bytes != 0 && row_bytes(stored) * order.particles == stored.bytes) return &order;
+    }
+    return nullptr;
 }
 
 void SnapshotState::set_attribute(const std::string& path, const SnapshotAttribute& attribute) {
@@ -230,6 +273,10 @@ std::vector<SnapshotState::CheckedField> SnapshotState::checked(std::span<const 
         if (stored.is_others) continue;
         const auto field = given.find(path);
         if (const auto values = values_.find(path); values != values_.end()) {
+            if (order_of(path, stored) != nullptr) {
+                throw refused(operation, "dataset " + shown(path) + " has its values, and its particles are sorted",
+                              "give write the elements of this dataset, in place of add_values");
+            }
             parts.push_back({&values->second.field, stored});
         } else if (field != given.end()) {
             parts.push_back({field->second, stored});
@@ -270,18 +317,29 @@ SnapshotFacts SnapshotState::move(std::span<const CheckedField> parts, const Sna
     facts.layout_seconds = layout_seconds_;
     facts.file_bytes = whole_bytes(image_);
     std::vector<FieldPiece> pieces, kept;  // of fields, and of values that were given before
+    std::vector<SortedPiece> sorted;
     for (const CheckedField& part : parts) {
         facts.data_bytes += part.field->bytes;
         const formats::ObjectNumber object = part.stored.object;
         const std::vector<FieldPiece> some = pieces_of(
             *part.field, part.stored.first_byte, tree_.tree().objects[object].dataset, image_.objects[object].data);
+        if (const ParticleOrder* order = order_of(without_slash(part.field->dataset), part.stored)) {
+            for (const FieldPiece& one : some) sorted.push_back({one, order, row_bytes(part.stored)});
+            continue;
+        }
         std::vector<FieldPiece>& into = values_.contains(part.field->dataset) ? kept : pieces;
         into.insert(into.end(), some.begin(), some.end());
     }
     move_fields(context_, {&file_->file(), name_, MemoryKind::system, {}}, kept, goes_on);
     if (options_.memory == MemoryKind::device) context_.synchronize_stream(stream_);
-    facts.evidence =
-        move_fields(context_, {&file_->file(), name_, options_.memory, options_.transfer}, pieces, goes_on);
+    const FieldTarget target{&file_->file(), name_, options_.memory, options_.transfer};
+    Outcome sum, part;
+    sum.evidence = move_fields(context_, target, pieces, goes_on);
+    if (!sorted.empty()) {
+        part.evidence = move_sorted(context_, target, {sorted}, goes_on);
+        formats::add_outcome(sum, part);
+    }
+    facts.evidence = std::move(sum.evidence);
     return facts;
 }
 
@@ -304,6 +362,7 @@ SnapshotFacts SnapshotState::write(std::span<const SnapshotField> fields, const 
         throw;
     }
     stage_ = is_alone ? WriteStage::done : WriteStage::moved;
+    if (is_alone) orders_.clear();
     facts.write_seconds = seconds_since(began) - layout_seconds_;
     return facts;
 }
@@ -339,6 +398,7 @@ void SnapshotState::commit() {
     check_stage("commit", WriteStage::moved);
     give_names();
     stage_ = WriteStage::done;
+    orders_.clear();
 }
 
 }  // namespace penstock::snapshot

@@ -15,6 +15,8 @@
 #include "formats/create/hdf5/layout.hpp"
 #include "penstock/snapshot.hpp"
 #include "snapshot/cells.hpp"
+#include "snapshot/sorted/move_sorted.hpp"
+#include "snapshot/sorted/particle_orders.hpp"
 #include "snapshot/target_file.hpp"
 #include "snapshot/told_tree.hpp"
 
@@ -32,6 +34,8 @@ class SnapshotState {
     void add_cells(const SnapshotCells& cells, std::span<const SnapshotPositions> types);
     SnapshotCellSums count_cells(const SnapshotCells& cells, std::span<const SnapshotPositions> types);
     void add_counted_cells();
+    void sort_by_cells(const SnapshotCells& cells, std::span<const SnapshotPositions> types);
+    SnapshotCellSums sort_and_count(const SnapshotCells& cells, std::span<const SnapshotPositions> types);
     void set_attribute(const std::string& path, const SnapshotAttribute& attribute);
     void use_preset(const SnapshotPreset& preset);
     void use_stream(std::uintptr_t stream) noexcept { stream_ = stream; }
@@ -61,6 +65,12 @@ class SnapshotState {
     void tell(const char* operation, Call&& call);
     template <typename Call>
     auto of_cells(Call&& call) const;
+    SnapshotCellSums count_by(const SnapshotCells& cells, std::span<const SnapshotPositions> types,
+                              const FindCells& find);
+    void check_alone(const char* other_call) const;
+    // Null where the rows of the dataset are written as they lie.
+    const ParticleOrder* order_of(const std::string& path, const StoredField& stored) const;
+    std::uint64_t row_bytes(const StoredField& stored) const;
     void add_cell_dataset(const CellDatasets::Valued& own, const CellDatasets::Valued* shown);
     void write_virtual_file() const;
     Error refused(const char* operation, std::string cause, std::string advice) const;
@@ -80,6 +90,8 @@ class SnapshotState {
     std::map<std::string, KeptValues> values_{};  // by path
     std::map<std::string, KeptValues> shown_{};   // those that the virtual file has itself
     std::optional<CellCounts> counted_;           // until the sums of all processes are added
+    ParticleOrders found_{};                      // with them
+    ParticleOrders orders_{};                     // by which write() gathers
     formats::Hdf5Image image_{};
     std::optional<SnapshotFile> file_;
     double layout_seconds_ = 0;

@@ -111,6 +111,14 @@ penstock::SnapshotPreset snapshot_preset(const penstock_snapshot_preset* given) 
     return preset;
 }
 
+void give_sums(const penstock::SnapshotCellSums& all, penstock_snapshot_cell_sums& out) {
+    out.totals = all.totals.data();
+    out.total_count = all.totals.size();
+    out.extremes = all.extremes.data();
+    out.extreme_count = all.extremes.size();
+    out.digest = all.digest;
+}
+
 void give_facts(const penstock::SnapshotFacts& facts, penstock_snapshot_facts& out) {
     out.file_bytes = facts.file_bytes;
     out.data_bytes = facts.data_bytes;
@@ -177,12 +185,25 @@ int penstock_snapshot_count_cells(penstock_snapshot* snapshot, const penstock_sn
     return guarded("add cells", error, [&] {
         penstock_snapshot_cell_sums& out = required("penstock_snapshot_cell_sums", sums);
         penstock::c::check_struct("penstock_snapshot_cell_sums", sums, {out.struct_size, sizeof(out), out.struct_size});
-        const auto all = opened(snapshot).count_cells(snapshot_cells(cells), all_positions(positions, count));
-        out.totals = all.totals.data();
-        out.total_count = all.totals.size();
-        out.extremes = all.extremes.data();
-        out.extreme_count = all.extremes.size();
-        out.digest = all.digest;
+        give_sums(opened(snapshot).count_cells(snapshot_cells(cells), all_positions(positions, count)), out);
+    });
+}
+
+int penstock_snapshot_sort_by_cells(penstock_snapshot* snapshot, const penstock_snapshot_cells* cells,
+                                    const penstock_snapshot_positions* positions, uint64_t count,
+                                    penstock_error* error) {
+    return guarded("add cells", error, [&] {
+        opened(snapshot).sort_by_cells(snapshot_cells(cells), all_positions(positions, count));
+    });
+}
+
+int penstock_snapshot_sort_and_count(penstock_snapshot* snapshot, const penstock_snapshot_cells* cells,
+                                     const penstock_snapshot_positions* positions, uint64_t count,
+                                     penstock_snapshot_cell_sums* sums, penstock_error* error) {
+    return guarded("add cells", error, [&] {
+        penstock_snapshot_cell_sums& out = required("penstock_snapshot_cell_sums", sums);
+        penstock::c::check_struct("penstock_snapshot_cell_sums", sums, {out.struct_size, sizeof(out), out.struct_size});
+        give_sums(opened(snapshot).sort_and_count(snapshot_cells(cells), all_positions(positions, count)), out);
     });
 }
 

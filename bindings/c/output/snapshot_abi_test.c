@@ -294,7 +294,52 @@ static void two_processes_count_their_cells(void) {
     penstock_context_destroy(context);
 }
 
+static int is_in_file(const void* bytes, size_t count) {
+    static char all[1 << 16];
+    FILE* file = fopen(named("snapshot.hdf5"), "rb");
+    const size_t size = file == NULL ? 0 : fread(all, 1, sizeof(all), file);
+    int found = 0;
+    for (size_t i = 0; i + count <= size; ++i) found += memcmp(all + i, bytes, count) == 0;
+    if (file != NULL) fclose(file);
+    return found != 0;
+}
+
+static void a_write_puts_particles_into_cells(void) {
+    static const double at[] = {9, 1, 1, 1, 1, 1, 9, 9, 9}, sorted[] = {1, 1, 1, 9, 1, 1, 9, 9, 9};
+    static const uint64_t ids[] = {10, 11, 12}, sorted_ids[] = {11, 10, 12}, shape[] = {3, 3};
+    static const char* const paths[] = {"PartType1/Coordinates", "PartType1/ParticleIDs"};
+    const penstock_snapshot_positions positions = {1, "float64", at, 3};
+    const penstock_snapshot_field fields[] = {{paths[0], at, sizeof(at)}, {paths[1], ids, sizeof(ids)}};
+    penstock_context* context = made_context(0);
+    penstock_snapshot* snapshot = NULL;
+    penstock_snapshot_cells cells = {sizeof(cells), {2, 2, 2}, {10, 10, 10}};
+    penstock_snapshot_cell_sums sums = PENSTOCK_SNAPSHOT_CELL_SUMS_INIT;
+    penstock_snapshot_options options = PENSTOCK_SNAPSHOT_OPTIONS_INIT;
+    penstock_snapshot_dataset dataset = PENSTOCK_SNAPSHOT_DATASET_INIT;
+    options.memory = PENSTOCK_SYSTEM;
+    CHECK(penstock_snapshot_open(context, named("snapshot.hdf5"), &options, &snapshot, NULL) == PENSTOCK_OK);
+    for (uint32_t i = 0; i < 2; ++i) {
+        dataset.path = paths[i];
+        dataset.dtype = i == 0 ? "float64" : "uint64";
+        dataset.shape = shape;
+        dataset.rank = 2 - i;
+        CHECK(penstock_snapshot_add_dataset(snapshot, &dataset, NULL) == PENSTOCK_OK);
+    }
+    CHECK(penstock_snapshot_sort_by_cells(snapshot, &cells, NULL, 1, NULL) == PENSTOCK_INVALID_ARGUMENT);
+    CHECK(penstock_snapshot_sort_and_count(snapshot, &cells, &positions, 1, NULL, NULL) == PENSTOCK_INVALID_ARGUMENT);
+    CHECK(penstock_snapshot_sort_and_count(snapshot, &cells, &positions, 1, &sums, NULL) == PENSTOCK_OK);
+    CHECK(sums.total_count == 2 * 8 && sums.totals[0] == 1 && sums.totals[2 * 4 + 1] == 1);
+    CHECK(penstock_snapshot_sort_by_cells(snapshot, &cells, &positions, 1, NULL) == PENSTOCK_OK);
+    CHECK(penstock_snapshot_write(snapshot, fields, 2, NULL, NULL) == PENSTOCK_OK);
+    CHECK(is_in_file(sorted, sizeof(sorted)) && is_in_file(sorted_ids, sizeof(sorted_ids)));
+    CHECK(!is_in_file(at, sizeof(at)) && !is_in_file(ids, sizeof(ids)));
+    penstock_snapshot_free(snapshot);
+    remove(named("snapshot.hdf5"));
+    penstock_context_destroy(context);
+}
+
 static void all_tests(void) {
+    a_write_puts_particles_into_cells();
     two_processes_write_their_rows();
     two_processes_count_their_cells();
     particles_are_put_into_cells();

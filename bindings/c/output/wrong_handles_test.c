@@ -61,6 +61,8 @@ static void a_snapshot(penstock_snapshot* snapshot) {
     REFUSED(penstock_snapshot_add_values(snapshot, &dataset, NULL, 0, &error));
     REFUSED(penstock_snapshot_add_cells(snapshot, &cells, NULL, 0, &error));
     REFUSED(penstock_snapshot_count_cells(snapshot, &cells, NULL, 0, &sums, &error));
+    REFUSED(penstock_snapshot_sort_by_cells(snapshot, &cells, NULL, 0, &error));
+    REFUSED(penstock_snapshot_sort_and_count(snapshot, &cells, NULL, 0, &sums, &error));
     REFUSED(penstock_snapshot_add_counted_cells(snapshot, &error));
     REFUSED(penstock_snapshot_set_attribute(snapshot, "/", &attribute, &error));
     REFUSED(penstock_snapshot_use_preset(snapshot, &preset, &error));

@@ -1,7 +1,8 @@
-// Boxes and checksums of a Context: on the device where it can address the memory, on the calling thread for plain
-// memory of the emulated device, which is the CPU itself.
+// Boxes, sorts into cells and checksums of a Context: on the device where it can address the memory, on the calling
+// thread for plain memory of the emulated device, which is the CPU itself. It sorts plain memory of every device.
 #include "context/state.hpp"
 #include "device/host/box_host.hpp"
+#include "device/host/sort_host.hpp"
 
 namespace penstock {
 namespace {
@@ -47,6 +48,25 @@ std::vector<std::uint32_t> Context::checksums(ChecksumKind kind, std::span<const
     std::vector<std::uint32_t> found;
     state_->streams.run([&](Stream& stream) { found = stream.checksums(kind, ranges); });
     return found;
+}
+
+CellsFound Context::sort_cells(const CellSort& sort, MemoryKind kind) const {
+    state_->check_process();
+    if (kind == MemoryKind::system) return device::sort_cells_on_host(sort);
+    CellsFound found;
+    state_->streams.run([&](Stream& stream) { found = stream.sort_cells(sort); });
+    return found;
+}
+
+void Context::gather(std::span<const RowGather> gathers, MemoryKind kind) const {
+    state_->check_process();
+    if (kind == MemoryKind::system) {
+        for (const RowGather& one : gathers) device::gather_on_host(one);
+        return;
+    }
+    state_->streams.run([&](Stream& stream) {
+        for (const RowGather& one : gathers) stream.gather(one);
+    });
 }
 
 void Context::synchronize_stream(std::uintptr_t native_handle) const {
