@@ -15,6 +15,7 @@
 
 #include "device/cuda/error.hpp"
 #include "device/cuda/stream.hpp"
+#include "device/kept_memory.hpp"
 #include "penstock/device.hpp"
 
 namespace penstock {
@@ -107,6 +108,8 @@ AllocationRange extent_of(PointerAttribute ask, const void* memory) noexcept {
     return extent;
 }
 
+constexpr std::uint64_t kMostKeptMemory = 128 * kMiB;  // 32 batches of 4 MiB, a thousandth of a large GPU
+
 class CudaDevice final : public Device {
   public:
     explicit CudaDevice(int index) : name_("cuda:" + std::to_string(index)) {
@@ -145,6 +148,9 @@ class CudaDevice final : public Device {
     DeviceInfo fixed_info() const;
     void* allocate_unaligned(MemoryKind kind, std::uint64_t bytes) const;
     static void release_unaligned(MemoryKind kind, void* memory) noexcept;
+    void* allocate_aligned(MemoryKind kind, std::uint64_t bytes);
+    void release_aligned(MemoryKind kind, void* memory) noexcept;
+    KeptMemory::MemorySource memory_source();
 
     std::string name_;
     CudaFacts facts_;
@@ -155,6 +161,7 @@ class CudaDevice final : public Device {
     DeviceInfo fixed_;              // all fields but the free memory
     std::mutex mutex_;              // guards moved_
     std::map<void*, void*> moved_;  // aligned pointer -> pointer from CUDA, for allocations that CUDA did not align
+    KeptMemory kept_{memory_source(), kMostKeptMemory};  // goes first: it releases by the members above
 };
 
 DeviceInfo CudaDevice::info() {
@@ -222,9 +229,29 @@ void CudaDevice::release_unaligned(MemoryKind kind, void* memory) noexcept {
     }
 }
 
-// CUDA aligns small allocations to 512 bytes or so, but files need pages.
 void* CudaDevice::allocate(MemoryKind kind, std::uint64_t bytes) {
     if (bytes == 0) throw Error(ErrorCode::invalid_argument, "allocate", "0 bytes asked", "ask for at least 1");
+    if (kind == MemoryKind::device && bytes <= KeptMemory::kLargestBlock) return kept_.take(bytes);
+    return allocate_aligned(kind, bytes);
+}
+
+void CudaDevice::release(MemoryKind kind, void* memory) noexcept {
+    if (memory == nullptr) return;
+    if (kind == MemoryKind::device && kept_.give_back(memory)) return;
+    release_aligned(kind, memory);
+}
+
+KeptMemory::MemorySource CudaDevice::memory_source() {
+    return {[this](std::uint64_t bytes) { return allocate_aligned(MemoryKind::device, bytes); },
+            [this](void* memory) { release_aligned(MemoryKind::device, memory); },
+            [this] {
+                const ScopedCudaDevice scope(facts_.index, std::nothrow);
+                return cuda_worked(cudaDeviceSynchronize());
+            }};
+}
+
+// CUDA aligns small allocations to 512 bytes or so, but files need pages.
+void* CudaDevice::allocate_aligned(MemoryKind kind, std::uint64_t bytes) {
     const ScopedCudaDevice scope(facts_.index);
     void* memory = allocate_unaligned(kind, bytes);
     if (reinterpret_cast<std::uintptr_t>(memory) % kDeviceAlignment == 0) return memory;
@@ -237,8 +264,7 @@ void* CudaDevice::allocate(MemoryKind kind, std::uint64_t bytes) {
     return aligned;
 }
 
-void CudaDevice::release(MemoryKind kind, void* memory) noexcept {
-    if (memory == nullptr) return;
+void CudaDevice::release_aligned(MemoryKind kind, void* memory) noexcept {
     {
         const std::lock_guard lock(mutex_);
         if (const auto at = moved_.find(memory); at != moved_.end()) {
@@ -274,6 +300,7 @@ PointerInfo CudaDevice::pointer_info(const void* memory) {
     cudaPointerAttributes attributes{};
     if (!cuda_worked(cudaPointerGetAttributes(&attributes, memory))) return {};
     if (attributes.type == cudaMemoryTypeUnregistered) return {};
+    if (attributes.type == cudaMemoryTypeDevice && kept_.keeps(memory)) return {};
     PointerInfo info;
     info.known = true;
     info.device_index = attributes.device;

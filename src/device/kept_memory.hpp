@@ -1,0 +1,71 @@
+// KeptMemory: memory of a device that was given back, kept for the next one who asks.
+//
+// A driver takes longer to allocate and free some MiB than a copy takes to fill them, and holds up all other threads
+// meanwhile. Programs that read batch after batch ask for the same sizes again. What must stay true: a block belongs to
+// one holder at a time; no more than `most_bytes` are kept; and a block goes to its next holder only when the device
+// has ended all work that was queued before it was given back, for kernels of the last holder may still use it.
+// cudaFree waits for that work too.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+
+#include "penstock/types.hpp"
+
+namespace penstock::device {
+
+class KeptMemory {
+  public:
+    static constexpr std::uint64_t kLargestBlock = 32 * kMiB;
+    static constexpr std::size_t kMostKeptBlocks = 256;
+
+    // What the device does, in any thread.
+    struct MemorySource {
+        std::function<void*(std::uint64_t)> allocate;  // throws Error
+        std::function<void(void*)> release;            // throws nothing
+        std::function<bool()> settle;  // waits for all work of the device; false where it cannot say that it has ended
+    };
+
+    KeptMemory(MemorySource source, std::uint64_t most_bytes);
+    ~KeptMemory();
+    KeptMemory(const KeptMemory&) = delete;
+    KeptMemory& operator=(const KeptMemory&) = delete;
+
+    // Requires: `bytes` is from 1 to kLargestBlock. What is in the memory is left from its last holder. Throws what
+    // allocate() throws when nothing is kept any more.
+    void* take(std::uint64_t bytes);
+    // False where the memory did not come from take().
+    bool give_back(void* memory) noexcept;
+    // Whether the address lies in memory that was given back and has no holder.
+    bool keeps(const void* address) const noexcept;
+    std::uint64_t kept_bytes() const noexcept;
+
+  private:
+    struct SpareBlock {
+        void* memory = nullptr;
+        std::uint64_t bytes = 0;
+        std::uint64_t turn = 0;  // when it was given back
+    };
+
+    SpareBlock take_kept(std::uint64_t bytes);
+    void* take_new(std::uint64_t bytes);
+    bool make_settled(const SpareBlock& block);
+    void hold(void* memory, std::uint64_t bytes);
+    void keep(const SpareBlock& block, std::deque<SpareBlock>& released);
+    void release_all() noexcept;
+
+    const MemorySource source_;
+    const std::uint64_t most_bytes_;
+    mutable std::mutex mutex_;                // guards what follows; no call of the device is made under it
+    std::map<void*, std::uint64_t> held_;     // bytes of each block that has a holder
+    std::deque<SpareBlock> kept_;                  // the one that was given back first comes first
+    std::uint64_t kept_bytes_ = 0;
+    std::uint64_t turn_ = 0;          // of the last block that was given back
+    std::uint64_t settled_turn_ = 0;  // the device has ended all that was queued before this turn
+};
+
+}  // namespace penstock::device
