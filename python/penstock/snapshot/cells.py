@@ -6,11 +6,11 @@ are as long as one table of all cells.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
-from penstock import _core
+from penstock.snapshot.values import box_of, cells_of, positions_of
 
 _TOTALS, _EXTREMES = 2, 8  # numbers of a cell
 Positions = tuple[int, str, Any]  # of one type: its number, the name of the type of numbers, memory
@@ -27,6 +27,14 @@ class CellGrid(NamedTuple):
         return f"cells {self.cells} of a box {self.box_size} for the types {self.types}"
 
 
+class CellCalls(NamedTuple):
+    """How the core makes cells."""
+
+    act: str  # processes that do another one are told
+    alone: Callable[[tuple[list[int], list[float]], list[Positions]], None]
+    count_own: Callable[[tuple[list[int], list[float]], list[Positions]], tuple[bytes, bytes]]  # of several processes
+
+
 class CountedCells(NamedTuple):
     """What one process counted: of cells that have particles."""
 
@@ -35,10 +43,18 @@ class CountedCells(NamedTuple):
     extremes: Any
 
 
-def counted(raw: _core.Snapshot, grid: CellGrid, types: list[Positions]) -> CountedCells:
+def given_cells(
+    cells: Sequence[int], box_size: float | Sequence[float], positions: Mapping[int, Any]
+) -> tuple[CellGrid, list[Positions]]:
+    """What a user gives, as the core takes it."""
+    types = [(kind, *positions_of(one)) for kind, one in sorted(positions.items())]
+    return CellGrid(cells_of(cells), box_of(box_size), [kind for kind, _, _ in types]), types
+
+
+def counted(call: CellCalls, grid: CellGrid, types: list[Positions]) -> CountedCells:
     import numpy as np
 
-    all_totals, all_extremes = raw.count_cells((grid.cells, grid.box_size), types)
+    all_totals, all_extremes = call.count_own((grid.cells, grid.box_size), types)
     totals = np.frombuffer(all_totals, "i8").reshape(-1, _TOTALS)
     extremes = np.frombuffer(all_extremes, "f8").reshape(-1, _EXTREMES)
     cells = np.flatnonzero(totals[:, 0])

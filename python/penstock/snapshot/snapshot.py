@@ -17,7 +17,7 @@ from penstock._text import need_characters
 from penstock._told import Evidence, evidence_of
 from penstock.formats.reading.target import Target, stream_handle
 from penstock.formats.writing import value_of
-from penstock.snapshot.cells import CellGrid, Positions, counted, together
+from penstock.snapshot.cells import CellCalls, CellGrid, Positions, counted, given_cells, together
 from penstock.snapshot.together import NewField, SnapshotRanks
 from penstock.snapshot.values import attributes_of, box_of, cells_of, masses_of, numbers_of, type_name
 
@@ -58,8 +58,8 @@ class Snapshot:
     elements in C order, and are kept until write() takes them.
 
     With `comm`, each process of MPI has a Snapshot and gives the rows that it has. One file has the rows of all, or
-    each process has its own. All of them make the Snapshot and call add_dataset(), add_cells() and write(), in one
-    order: where one fails in these, or where they add other datasets, all raise an Error that says so.
+    each process has its own. All of them make the Snapshot and call add_dataset(), add_cells() or sort_by_cells(), and
+    write(), in one order: where one fails in these, or where they add other datasets, all raise an Error that says so.
 
     Args:
         name: of the file. An older one is replaced.
@@ -144,20 +144,35 @@ class Snapshot:
         Args:
             cells: their number along each dimension.
             box_size: one length, or three.
-            positions: of each type of particles, by its number: arrays of the host. Raises Error where they do not lie
-                sorted by cell: penstock.cell_order() tells how to sort them.
+            positions: of each type of particles, by its number: arrays of the host, or of the device where the fields
+                are there. Raises Error where they do not lie sorted by cell: penstock.cell_order() tells how to sort
+                them, and sort_by_cells() does it.
         """
+        call = CellCalls("adds cells", self._raw.add_cells, self._raw.count_cells)
+        self._make_cells(lambda: given_cells(cells, box_size, positions), call)
 
-        def given() -> tuple[CellGrid, list[Positions]]:
-            types = [(kind, *numbers_of(one)) for kind, one in sorted(positions.items())]
-            return CellGrid(cells_of(cells), box_of(box_size), [kind for kind, _, _ in types]), types
+    def sort_by_cells(
+        self, cells: Sequence[int], box_size: float | Sequence[float], positions: Mapping[int, Any]
+    ) -> None:
+        """In place of add_cells() where particles lie in any order: the device finds the order of cells, and write()
+        puts the rows of each dataset of PartTypeN that has a row a particle into that order. Arrays stay as they are.
 
-        grid, types = self._ranks.grid(given)
+        Of several processes, each sorts its own particles, as add_cells() has them.
+
+        Args:
+            cells, box_size: as of add_cells().
+            positions: of each type of particles, by its number: arrays that lie where the fields do.
+        """
+        call = CellCalls("sorts by cells", self._raw.sort_by_cells, self._raw.sort_and_count)
+        self._make_cells(lambda: given_cells(cells, box_size, positions), call)
+
+    def _make_cells(self, look: Callable[[], tuple[CellGrid, list[Positions]]], call: CellCalls) -> None:
+        grid, types = self._ranks.grid(look, call.act)
         if self._ranks.alone:
-            self._raw.add_cells((grid.cells, grid.box_size), types)
+            call.alone((grid.cells, grid.box_size), types)
             return
-        told = self._ranks.each(lambda: counted(self._raw, grid, types), "adds cells")
-        self._ranks.each_own(lambda: self._raw.add_counted_cells(*together(grid, told)), "adds cells")
+        told = self._ranks.each(lambda: counted(call, grid, types), call.act)
+        self._ranks.each_own(lambda: self._raw.add_counted_cells(*together(grid, told)), call.act)
 
     def set_attrs(self, path: str, attrs: Mapping[str, Any]) -> None:
         """Attributes of a group or a dataset that was added; "/" is the file. Each replaces one of its name.

@@ -67,9 +67,9 @@ class SnapshotRanks:
             self._need_same(process, kinds[0], kind)
         return own, [[one.rows for one in each if one.rows is not None] for each in zip(*kinds, strict=True)]
 
-    def grid(self, look: Callable[[], tuple[CellGrid, _T]]) -> tuple[CellGrid, _T]:
+    def grid(self, look: Callable[[], tuple[CellGrid, _T]], act: str) -> tuple[CellGrid, _T]:
         """What `look` gave here. Raises Error in all processes where they give other grids."""
-        own, told = self._met(look, "adds cells", lambda given: given[0])
+        own, told = self._met(look, act, lambda given: given[0])
         for process, one in enumerate(told):
             if one != told[0]:
                 raise self._differ(f": process 0 gives {told[0]}, and process {process} {one}")

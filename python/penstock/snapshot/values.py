@@ -7,6 +7,7 @@ from typing import Any
 
 from penstock._arrays.dtype import DType
 from penstock._text import need_characters
+from penstock.formats.reading.target import target_of
 
 _LARGEST_INT64 = 2**63 - 1
 
@@ -88,11 +89,26 @@ def numbers_of(positions: Any) -> tuple[str, Any]:
     import numpy as np
 
     if hasattr(positions, "__cuda_array_interface__"):
-        raise TypeError("positions lie on a GPU: cells are counted on the host; give a copy of them there")
+        raise TypeError("positions lie on a GPU, and the host finds this order; give a copy of them there")
     array = np.ascontiguousarray(positions)
-    if array.dtype.name not in ("float32", "float64") or array.ndim != 2 or array.shape[1] != 3:  # noqa: PLR2004
-        raise ValueError(f"positions are {array.dtype} {array.shape}; give float32 or float64 (n, 3)")
+    _need_positions(array.dtype, array.shape)
     return array.dtype.name, array
+
+
+def positions_of(positions: Any) -> tuple[str, Any]:
+    """As numbers_of, of positions where they lie: those of a GPU stay there, and need C order."""
+    if not hasattr(positions, "__cuda_array_interface__"):
+        return numbers_of(positions)
+    target = target_of(positions)
+    _need_positions(target.dtype, target.shape)
+    if not target.is_order("C"):
+        raise ValueError("positions of a GPU are not in C order; give a contiguous copy")
+    return target.dtype.name, positions
+
+
+def _need_positions(dtype: Any, shape: tuple[int, ...]) -> None:
+    if dtype not in ("float32", "float64") or len(shape) != 2 or shape[1] != 3:  # noqa: PLR2004 - of space
+        raise ValueError(f"positions are {dtype} {shape}; give float32 or float64 (n, 3)")
 
 
 def masses_of(table: Sequence[float]) -> list[float]:

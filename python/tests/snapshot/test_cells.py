@@ -8,6 +8,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
+from array_rig import filled
 
 import penstock
 
@@ -97,6 +98,8 @@ WRONG: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "absent": ({"positions": {5: np.zeros((2, 3))}}, penstock.Error, "PartType5/Coordinates has 0 particles"),
     "integers": ({"positions": {0: np.zeros((2, 3), int)}}, ValueError, "give float32 or float64"),
     "flat": ({"positions": {0: np.zeros(6)}}, ValueError, "give float32 or float64"),
+    "planar": ({"positions": {0: np.zeros((1000, 2))}}, ValueError, "give float32 or float64"),
+    "big-endian": ({"positions": {0: np.zeros((1000, 3), ">f8")}}, ValueError, "positions are >f8 .* give float32"),
     "cells": ({"cells": (4, 3)}, ValueError, "give three numbers of cells"),
     "none": ({"cells": (4, 0, 2)}, ValueError, "give three numbers of cells"),
     "many": ({"cells": (5000, 1, 1)}, penstock.Error, "give 1 to 4096"),
@@ -112,16 +115,93 @@ WRONG: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
 
 @pytest.mark.parametrize("what", WRONG)
 def test_wrong_cells_are_refused_and_not_kept(tmp_path: Path, what: str) -> None:
+    check_refused(tmp_path / "s.hdf5", in_order(particles(1000)), "add_cells", what)
+
+
+@pytest.mark.parametrize("what", [one for one in WRONG if one != "order"])
+def test_a_wrong_sort_is_refused_and_rows_stay_as_they_are(tmp_path: Path, what: str) -> None:
+    check_refused(tmp_path / "s.hdf5", particles(1000), "sort_by_cells", what)
+
+
+def check_refused(name: Path, gas: dict[str, np.ndarray], call: str, what: str) -> None:
     given, kind, words = WRONG[what]
-    gas = in_order(particles(1000))
-    snapshot = penstock.Snapshot(
-        tmp_path / "s.hdf5", {f"PartType0/{one}": array for one, array in gas.items()}, device="host"
-    )
+    snapshot = penstock.Snapshot(name, {f"PartType0/{one}": array for one, array in gas.items()}, device="host")
     with pytest.raises(kind, match=words):
-        snapshot.add_cells(**{"cells": CELLS, "box_size": BOX, "positions": {0: gas["Coordinates"]}} | given)
+        getattr(snapshot, call)(**{"cells": CELLS, "box_size": BOX, "positions": {0: gas["Coordinates"]}} | given)
     snapshot.write()
-    with h5py.File(tmp_path / "s.hdf5") as file:
+    with h5py.File(name) as file:
         assert set(file) == {"PartType0"}
+        for one, array in gas.items():
+            np.testing.assert_array_equal(file[f"PartType0/{one}"][...], array)
+
+
+CHUNKS = [{}, {"chunk_rows": 64}, {"chunk_rows": 64, "checksums": True}]
+
+
+@pytest.mark.parametrize("options", CHUNKS, ids=["contiguous", "chunked", "checksums"])
+@pytest.mark.parametrize("dtypes", [("f4", "f8"), ("f8", "f4")], ids=lambda one: "-".join(one))
+def test_sorted_by_the_snapshot_is_as_sorted_by_hand(
+    tmp_path: Path, dtypes: tuple[str, str], options: dict[str, Any]
+) -> None:
+    types = {0: particles(1000, dtypes[0]), 1: particles(333, dtypes[1])}
+    before = {kind: {name: array.copy() for name, array in fields.items()} for kind, fields in types.items()}
+    names = tmp_path / "hand.hdf5", tmp_path / "snapshot.hdf5"
+    for name, call in zip(names, ("add_cells", "sort_by_cells"), strict=True):
+        given = {kind: in_order(fields) for kind, fields in types.items()} if call == "add_cells" else types
+        snapshot = penstock.Snapshot(name, flat(given), device="host", **options)
+        snapshot.add_dataset("Other/Table", np.arange(3000.0).reshape(1000, 3))
+        getattr(snapshot, call)(CELLS, BOX, {kind: fields["Coordinates"] for kind, fields in given.items()})
+        snapshot.write()
+    assert names[1].read_bytes() == names[0].read_bytes()
+    with h5py.File(names[1]) as file:
+        for kind, fields in types.items():
+            order = np.argsort(cell_of(fields["Coordinates"]), kind="stable")
+            assert (order != np.arange(len(order))).any()
+            for name, array in fields.items():
+                np.testing.assert_array_equal(file[f"PartType{kind}/{name}"][...], array[order])
+                np.testing.assert_array_equal(array, before[kind][name])
+        np.testing.assert_array_equal(file["Other/Table"][...], np.arange(3000.0).reshape(1000, 3))
+
+
+def flat(types: dict[int, dict[str, Any]]) -> dict[str, Any]:
+    return {f"PartType{kind}/{name}": array for kind, fields in types.items() for name, array in fields.items()}
+
+
+class LikeNumba:
+    """Memory of a device as libraries of GPUs describe it, which NumPy cannot read."""
+
+    def __init__(self, array: penstock.Array, strides: tuple[int, ...] | None = None) -> None:
+        told = {"shape": array.shape, "typestr": np.dtype(str(array.dtype)).str, "strides": strides, "version": 3}
+        self.__cuda_array_interface__ = {**told, "data": (array.address, False), "stream": None}
+
+
+@pytest.mark.parametrize("call", ["add_cells", "sort_by_cells"])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_positions_of_a_device_stay_there(tmp_path: Path, dtype: str, call: str) -> None:
+    gas = particles(1000, dtype)
+    context, names = penstock.Context("host"), (tmp_path / "hand.hdf5", tmp_path / "device.hdf5")
+    given = in_order(gas) if call == "add_cells" else gas
+    on_device = {name: filled(context, array) for name, array in given.items()}
+    at = on_device["Coordinates"]
+    by_hand = penstock.Snapshot(names[0], flat({0: in_order(gas)}), device="host")
+    by_hand.add_cells(CELLS, BOX, {0: in_order(gas)["Coordinates"]})
+    by_hand.write()
+    for positions in (at, LikeNumba(at)):
+        snapshot = penstock.Snapshot(names[1], flat({0: on_device}), memory="device", context=context)
+        for wrong in (LikeNumba(at, (at.itemsize, 1000 * at.itemsize)), LikeNumba(at.view("u1"))):
+            with pytest.raises(ValueError, match="not in C order; give a contiguous copy|positions are uint8"):
+                getattr(snapshot, call)(CELLS, BOX, {0: wrong})
+        getattr(snapshot, call)(CELLS, BOX, {0: positions})
+        snapshot.write()
+        assert names[1].read_bytes() == names[0].read_bytes()
+
+
+def test_a_device_sorts_no_positions_of_the_host(tmp_path: Path) -> None:
+    context, at = penstock.Context("host"), particles(1000)["Coordinates"]
+    fields = {"PartType0/Coordinates": filled(context, at)}
+    snapshot = penstock.Snapshot(tmp_path / "s.hdf5", fields, memory="device", context=context)
+    with pytest.raises(penstock.Error, match="add cells"):
+        snapshot.sort_by_cells(CELLS, BOX, {0: at})
 
 
 def test_masks_of_swiftsimio_load_a_part_of_the_box(tmp_path: Path) -> None:

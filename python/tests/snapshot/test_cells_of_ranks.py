@@ -98,6 +98,45 @@ def test_one_file_of_all_has_the_cells_of_all(
         assert name.read_bytes() == alone.read_bytes()
 
 
+@pytest.mark.parametrize("file_each", [False, True])
+def test_each_rank_sorts_its_particles(tmp_path: Path, file_each: bool) -> None:
+    """The files are those of ranks that sort by hand."""
+
+    def work(comm: ThreadComm, by_hand: bool) -> None:
+        own = part(comm.rank, OWNERS["in turn"])
+        fields = {path: array[np.random.default_rng(len(array)).permutation(len(array))] for path, array in own.items()}
+        at = {kind: fields[f"PartType{kind}/Coordinates"] for kind in (0, 1)}
+        if by_hand:
+            orders = {f"PartType{kind}": penstock.cell_order(one, CELLS, BOX) for kind, one in at.items()}
+            fields = {path: array[orders[path.split("/")[0]]] for path, array in fields.items()}
+            at = {kind: fields[f"PartType{kind}/Coordinates"] for kind in (0, 1)}
+        options: dict[str, Any] = {"file_each": file_each, "virtual_file": file_each}
+        name = tmp_path / ("hand" if by_hand else "sorted") / "s.hdf5"
+        snapshot = penstock.Snapshot(name, fields, device="host", comm=comm, **options)
+        (snapshot.add_cells if by_hand else snapshot.sort_by_cells)(CELLS, BOX, at)
+        snapshot.write()
+
+    for by_hand, folder in ((True, "hand"), (False, "sorted")):
+        (tmp_path / folder).mkdir()
+        assert on_ranks(3, lambda comm, by_hand=by_hand: work(comm, by_hand)) == [None] * 3
+    hand, found = (sorted((tmp_path / folder).iterdir()) for folder in ("hand", "sorted"))
+    assert [one.name for one in hand] == [one.name for one in found] and len(hand) == (4 if file_each else 1)
+    for one, other in zip(hand, found, strict=True):
+        assert one.read_bytes() == other.read_bytes(), one.name
+
+
+def test_a_rank_that_sorts_where_others_add_cells_is_told(tmp_path: Path) -> None:
+    def work(comm: ThreadComm) -> None:
+        fields = part(comm.rank, OWNERS["slabs"])
+        snapshot = penstock.Snapshot(tmp_path / "s.hdf5", fields, device="host", comm=comm)
+        (snapshot.sort_by_cells if comm.rank == 1 else snapshot.add_cells)(**given(comm, fields))
+
+    for rank, error in enumerate(on_ranks(3, work)):
+        words = "process 0 adds cells, and process 1 sorts by cells" if rank == 1 else "process 1 sorts by cells, and"
+        assert isinstance(error, penstock.Error) and words in str(error)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("virtual", [False, True])
 @pytest.mark.parametrize("which", OWNERS)
 def test_files_of_each_have_the_cells_of_all_and_so_has_the_virtual_one(

@@ -24,7 +24,7 @@ class PythonSnapshot {
     }
 
     Context context;
-    SnapshotCellSums sums{};  // between count_cells and add_counted_cells; calls of use() alone touch them
+    SnapshotCellSums sums{};  // between the count and add_counted_cells; calls of use() alone touch them
 
   private:
     std::mutex mutex_;  // guards snapshot_
@@ -43,7 +43,7 @@ void add_dataset(PythonSnapshot& self, const nb::kwargs& keywords) {
     self.use([&](Snapshot& snapshot) { snapshot.add_dataset(made); });
 }
 
-// Three numbers of each particle, in memory of the host.
+// Three numbers of each particle.
 SnapshotPositions positions_of(std::uint32_t type, const std::string& dtype, const MemoryView& memory) {
     const std::uint64_t row_bytes = dtype == "float32" ? 3 * sizeof(float) : 3 * sizeof(double);
     return {type, dtype, memory.data, memory.bytes / row_bytes};
@@ -76,19 +76,27 @@ void add_cells(PythonSnapshot& self, const nb::tuple& grid, const nb::list& type
     with_positions(self, types, [&](Snapshot& snapshot, const auto& all) { snapshot.add_cells(cells, all); });
 }
 
+void sort_by_cells(PythonSnapshot& self, const nb::tuple& grid, const nb::list& types) {
+    const SnapshotCells cells = cells_of(grid);
+    with_positions(self, types, [&](Snapshot& snapshot, const auto& all) { snapshot.sort_by_cells(cells, all); });
+}
+
 template <class Number>
 nb::bytes bytes_of(std::span<const Number> numbers) {
     return nb::bytes(numbers.data(), numbers.size_bytes());
 }
 
+using CountCells = SnapshotCellSums (Snapshot::*)(const SnapshotCells&, std::span<const SnapshotPositions>);
+
 // What this process counted, as bytes: int64 and float64.
-nb::tuple count_cells(PythonSnapshot& self, const nb::tuple& grid, const nb::list& types) {
+template <CountCells count>
+nb::tuple count_by(PythonSnapshot& self, const nb::tuple& grid, const nb::list& types) {
     const SnapshotCells cells = cells_of(grid);
     std::vector<std::int64_t> totals;
     std::vector<double> extremes;
     with_positions(self, types, [&](Snapshot& snapshot, const auto& all) {
         self.sums = {};
-        self.sums = snapshot.count_cells(cells, all);
+        self.sums = (snapshot.*count)(cells, all);
         totals.assign(self.sums.totals.begin(), self.sums.totals.end());
         extremes.assign(self.sums.extremes.begin(), self.sums.extremes.end());
     });
@@ -103,7 +111,7 @@ void add_counted_cells(PythonSnapshot& self, nb::handle totals, nb::handle extre
         const SnapshotCellSums into = std::exchange(self.sums, {});
         if (from.view().bytes != into.totals.size_bytes() || also.view().bytes != into.extremes.size_bytes()) {
             throw Error(ErrorCode::invalid_argument, "add cells", "there are more or fewer sums than were counted",
-                        "give those of count_cells, of all processes");
+                        "give those of count_cells or sort_and_count, of all processes");
         }
         std::memcpy(into.totals.data(), from.view().data, from.view().bytes);
         std::memcpy(into.extremes.data(), also.view().data, also.view().bytes);
@@ -195,7 +203,9 @@ void bind_snapshot(nb::module_& module) {
             arg("path"), arg("target"), arg("file"))
         .def("add_dataset", &add_dataset)
         .def("add_cells", &add_cells, arg("grid"), arg("types"))
-        .def("count_cells", &count_cells, arg("grid"), arg("types"))
+        .def("sort_by_cells", &sort_by_cells, arg("grid"), arg("types"))
+        .def("count_cells", &count_by<&Snapshot::count_cells>, arg("grid"), arg("types"))
+        .def("sort_and_count", &count_by<&Snapshot::sort_and_count>, arg("grid"), arg("types"))
         .def("add_counted_cells", &add_counted_cells, arg("totals"), arg("extremes"))
         .def("set_attribute", &set_snapshot_attribute, arg("path"), arg("attribute"))
         .def("use_preset",
