@@ -26,38 +26,39 @@ KeptMemory::KeptMemory(MemorySource source, std::uint64_t most_bytes)
 KeptMemory::~KeptMemory() { release_all(); }
 
 void* KeptMemory::take(std::uint64_t bytes) {
+    if (bytes > kLargestBlock) return allocate(bytes);
     const std::uint64_t size = size_of_block(bytes);
-    const SpareBlock block = take_kept(size);
-    if (block.memory == nullptr) return take_new(size);
-    if (make_settled(block)) {
-        hold(block.memory, size);
-        return block.memory;
-    }
-    source_.release(block.memory);
-    return take_new(size);
+    Blocks one = take_kept(size);
+    if (one.empty()) return hold(take_new(size));
+    if (make_settled(one.front())) return hold(std::move(one));
+    release(one);
+    return hold(take_new(size));
 }
 
-KeptMemory::SpareBlock KeptMemory::take_kept(std::uint64_t bytes) {
+KeptMemory::Blocks KeptMemory::take_kept(std::uint64_t bytes) noexcept {
+    Blocks one;
     const std::lock_guard lock(mutex_);
-    const auto at = std::find_if(kept_.begin(), kept_.end(), [&](const SpareBlock& one) { return one.bytes == bytes; });
-    if (at == kept_.end()) return {};
-    const SpareBlock block = *at;
-    kept_.erase(at);
+    const auto at = std::find_if(kept_.begin(), kept_.end(), [&](const SpareBlock& it) { return it.bytes == bytes; });
+    if (at == kept_.end()) return one;
+    one.splice(one.end(), kept_, at);
     kept_bytes_ -= bytes;
-    return block;
+    return one;
 }
 
-void* KeptMemory::take_new(std::uint64_t bytes) {
-    void* memory = nullptr;
+KeptMemory::Blocks KeptMemory::take_new(std::uint64_t bytes) {
+    Blocks one(1);
+    one.front() = {allocate(bytes), bytes};
+    return one;
+}
+
+void* KeptMemory::allocate(std::uint64_t bytes) {
     try {
-        memory = source_.allocate(bytes);
+        return source_.allocate(bytes);
     } catch (const Error&) {
         if (kept_bytes() == 0) throw;
-        release_all();
-        memory = source_.allocate(bytes);
     }
-    hold(memory, bytes);
-    return memory;
+    release_all();
+    return source_.allocate(bytes);
 }
 
 // One wait settles all blocks that were given back before it.
@@ -74,45 +75,45 @@ bool KeptMemory::make_settled(const SpareBlock& block) {
     return true;
 }
 
-void KeptMemory::hold(void* memory, std::uint64_t bytes) {
+void* KeptMemory::hold(Blocks one) {
+    void* const memory = one.front().memory;
     try {
         const std::lock_guard lock(mutex_);
-        held_[memory] = bytes;
+        held_[memory].swap(one);
     } catch (...) {
-        source_.release(memory);
+        release(one);
         throw;
     }
+    return memory;
 }
 
 bool KeptMemory::give_back(void* memory) noexcept {
-    std::deque<SpareBlock> released;
-    try {
+    Blocks released;
+    {
         const std::lock_guard lock(mutex_);
         const auto at = held_.find(memory);
         if (at == held_.end()) return false;
-        const std::uint64_t bytes = at->second;
+        Blocks one = std::move(at->second);
         held_.erase(at);
-        keep({memory, bytes, ++turn_}, released);
-    } catch (...) {
-        source_.release(memory);
-        return true;
+        one.front().turn = ++turn_;
+        keep(std::move(one), released);
     }
-    for (const SpareBlock& block : released) source_.release(block.memory);
+    release(released);
     return true;
 }
 
-// Blocks that were given back first make room. A block that is `released` is the caller's to release.
-void KeptMemory::keep(const SpareBlock& block, std::deque<SpareBlock>& released) {
-    if (block.bytes > most_bytes_) {
-        released.push_back(block);
+// Blocks that were given back first make room. What is `released` is the caller's to release.
+void KeptMemory::keep(Blocks one, Blocks& released) noexcept {
+    const std::uint64_t bytes = one.front().bytes;
+    if (bytes > most_bytes_) {
+        released.splice(released.end(), one);
         return;
     }
-    kept_.push_back(block);
-    kept_bytes_ += block.bytes;
+    kept_.splice(kept_.end(), one);
+    kept_bytes_ += bytes;
     while (kept_bytes_ > most_bytes_ || kept_.size() > kMostKeptBlocks) {
-        released.push_back(kept_.front());
         kept_bytes_ -= kept_.front().bytes;
-        kept_.pop_front();
+        released.splice(released.end(), kept_, kept_.begin());
     }
 }
 
@@ -129,14 +130,18 @@ std::uint64_t KeptMemory::kept_bytes() const noexcept {
     return kept_bytes_;
 }
 
+void KeptMemory::release(const Blocks& blocks) noexcept {
+    for (const SpareBlock& block : blocks) source_.release(block.memory);
+}
+
 void KeptMemory::release_all() noexcept {
-    std::deque<SpareBlock> released;
+    Blocks released;
     {
         const std::lock_guard lock(mutex_);
         released.swap(kept_);
         kept_bytes_ = 0;
     }
-    for (const SpareBlock& block : released) source_.release(block.memory);
+    release(released);
 }
 
 }  // namespace penstock::device

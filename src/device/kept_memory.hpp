@@ -9,8 +9,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <mutex>
 
@@ -35,10 +35,9 @@ class KeptMemory {
     KeptMemory(const KeptMemory&) = delete;
     KeptMemory& operator=(const KeptMemory&) = delete;
 
-    // Requires: `bytes` is from 1 to kLargestBlock. What is in the memory is left from its last holder. Throws what
-    // allocate() throws when nothing is kept any more.
+    // What is in the memory is left from its last holder. Throws what allocate() throws when nothing is kept any more.
     void* take(std::uint64_t bytes);
-    // False where the memory did not come from take().
+    // False where the memory is none of take(), or larger than kLargestBlock: then the caller releases it.
     bool give_back(void* memory) noexcept;
     // Whether the address lies in memory that was given back and has no holder.
     bool keeps(const void* address) const noexcept;
@@ -51,18 +50,23 @@ class KeptMemory {
         std::uint64_t turn = 0;  // when it was given back
     };
 
-    SpareBlock take_kept(std::uint64_t bytes);
-    void* take_new(std::uint64_t bytes);
+    // One block, or none. A block moves from list to list, which needs no memory: to give back cannot fail.
+    using Blocks = std::list<SpareBlock>;
+
+    Blocks take_kept(std::uint64_t bytes) noexcept;
+    Blocks take_new(std::uint64_t bytes);
+    void* allocate(std::uint64_t bytes);
     bool make_settled(const SpareBlock& block);
-    void hold(void* memory, std::uint64_t bytes);
-    void keep(const SpareBlock& block, std::deque<SpareBlock>& released);
+    void* hold(Blocks one);
+    void keep(Blocks one, Blocks& released) noexcept;
+    void release(const Blocks& blocks) noexcept;
     void release_all() noexcept;
 
     const MemorySource source_;
     const std::uint64_t most_bytes_;
-    mutable std::mutex mutex_;                // guards what follows; no call of the device is made under it
-    std::map<void*, std::uint64_t> held_;     // bytes of each block that has a holder
-    std::deque<SpareBlock> kept_;                  // the one that was given back first comes first
+    mutable std::mutex mutex_;       // guards what follows; no call of the device is made under it
+    std::map<void*, Blocks> held_;   // each block that has a holder
+    Blocks kept_;                    // the one that was given back first comes first
     std::uint64_t kept_bytes_ = 0;
     std::uint64_t turn_ = 0;          // of the last block that was given back
     std::uint64_t settled_turn_ = 0;  // the device has ended all that was queued before this turn

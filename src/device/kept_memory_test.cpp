@@ -97,6 +97,17 @@ TEST_F(KeptMemoryTest, what_is_kept_is_released_where_a_driver_has_no_more) {
     memory.give_back(other);
 }
 
+TEST_F(KeptMemoryTest, a_large_block_is_not_kept_and_finds_room_too) {
+    KeptMemory memory(source(), kMiB);
+    most_allocated = 1;
+    memory.give_back(memory.take(4096));
+    void* large = memory.take(KeptMemory::kLargestBlock + 1);
+    EXPECT_EQ(releases, 1) << "what was kept made room";
+    EXPECT_FALSE(memory.give_back(large)) << "it is the caller's to release";
+    --allocated;
+    ::operator delete(large);
+}
+
 TEST_F(KeptMemoryTest, memory_of_others_is_not_taken_back) {
     KeptMemory memory(source(), kMiB);
     int other = 0;

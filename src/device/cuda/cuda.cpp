@@ -231,7 +231,7 @@ void CudaDevice::release_unaligned(MemoryKind kind, void* memory) noexcept {
 
 void* CudaDevice::allocate(MemoryKind kind, std::uint64_t bytes) {
     if (bytes == 0) throw Error(ErrorCode::invalid_argument, "allocate", "0 bytes asked", "ask for at least 1");
-    if (kind == MemoryKind::device && bytes <= KeptMemory::kLargestBlock) return kept_.take(bytes);
+    if (kind == MemoryKind::device) return kept_.take(bytes);
     return allocate_aligned(kind, bytes);
 }
 
