@@ -13,7 +13,7 @@
  *     penstock_mpi_rows(particles, rows, comm);                  (rows: room for a number of each rank)
  *     dataset.process_rows = rows; dataset.process_count = options.processes;
  *     penstock_snapshot_add_dataset(snapshot, &dataset, &error); (shape: of this rank)
- *     penstock_mpi_snapshot_add_cells(snapshot, &cells, positions, types, comm, &error);   (where it has cells)
+ *     penstock_mpi_snapshot_sort_by_cells(snapshot, &cells, positions, types, comm, &error); (where it has cells)
  *     penstock_mpi_snapshot_write(snapshot, fields, count, comm, &error);
  *
  *     penstock_restart_options options = penstock_mpi_restart_options(comm);
@@ -44,50 +44,65 @@
 #include "penstock_restart.h"
 #include "penstock_snapshot.h"
 
-static inline penstock_history_options penstock_mpi_history_options(MPI_Comm comm) {
-    penstock_history_options options = PENSTOCK_HISTORY_OPTIONS_INIT;
+/* Not for programs. The number of this rank, and how many there are. */
+static inline void penstock_mpi_number(MPI_Comm comm, uint32_t* process, uint32_t* processes) {
     int rank = 0, ranks = 1;
     MPI_Comm_rank(comm, &rank);
     MPI_Comm_size(comm, &ranks);
-    options.process = (uint32_t)rank;
-    options.processes = (uint32_t)ranks;
+    *process = (uint32_t)rank;
+    *processes = (uint32_t)ranks;
+}
+
+static inline penstock_history_options penstock_mpi_history_options(MPI_Comm comm) {
+    penstock_history_options options = PENSTOCK_HISTORY_OPTIONS_INIT;
+    penstock_mpi_number(comm, &options.process, &options.processes);
     return options;
+}
+
+/* Not for programs. The first rank whose flag is set, which is 0 or 1; -1 where none is. */
+static inline int penstock_mpi_first(int flag, MPI_Comm comm) {
+    int mine[2] = {flag, 0}, first[2] = {0, 0};
+    MPI_Comm_rank(comm, &mine[1]);
+    MPI_Allreduce(mine, first, 1, MPI_2INT, MPI_MAXLOC, comm);
+    return first[0] ? first[1] : -1;
 }
 
 /* Not for programs. The first rank that failed gives its code to all, and its message to those that did not fail. */
 static inline int penstock_mpi_agreed(int code, MPI_Comm comm, penstock_error* error) {
-    struct {
-        int failed;
-        int rank;
-    } mine = {code != PENSTOCK_OK, 0}, first;
+    const int own = code, first = penstock_mpi_first(code != PENSTOCK_OK, comm);
     char text[sizeof(error->message)] = {0};
-    MPI_Comm_rank(comm, &mine.rank);
-    MPI_Allreduce(&mine, &first, 1, MPI_2INT, MPI_MAXLOC, comm);
-    if (!first.failed) return PENSTOCK_OK;
-    const int own = code;
-    if (first.rank == mine.rank && error != NULL) memcpy(text, error->message, sizeof(text) - 1);
-    MPI_Bcast(&code, 1, MPI_INT, first.rank, comm);
-    MPI_Bcast(text, (int)sizeof(text), MPI_CHAR, first.rank, comm);
+    if (first < 0) return PENSTOCK_OK;
+    if (own != PENSTOCK_OK && error != NULL) memcpy(text, error->message, sizeof(text) - 1);
+    MPI_Bcast(&code, 1, MPI_INT, first, comm);
+    MPI_Bcast(text, (int)sizeof(text), MPI_CHAR, first, comm);
     if (own != PENSTOCK_OK || error == NULL) return code;
     error->code = code;
-    snprintf(error->operation, sizeof(error->operation), "agree with rank %d", first.rank);
-    snprintf(error->cause, sizeof(error->cause), "rank %d: %.480s", first.rank, text);
-    snprintf(error->message, sizeof(error->message), "rank %d: %.2000s", first.rank, text);
+    snprintf(error->operation, sizeof(error->operation), "agree with rank %d", first);
+    snprintf(error->cause, sizeof(error->cause), "rank %d: %.480s", first, text);
+    snprintf(error->message, sizeof(error->message), "rank %d: %.2000s", first, text);
     return code;
+}
+
+/* Not for programs. Whether all ranks have one number; an error on all of them where they do not. words: what the ranks
+ * do, and what to do. */
+static inline int penstock_mpi_alike(uint64_t number, const char* const words[2], MPI_Comm comm,
+                                     penstock_error* error) {
+    uint64_t low = 0, high = 0;
+    MPI_Allreduce(&number, &low, 1, MPI_UINT64_T, MPI_MIN, comm);
+    MPI_Allreduce(&number, &high, 1, MPI_UINT64_T, MPI_MAX, comm);
+    if (low == high) return PENSTOCK_OK;
+    error->code = PENSTOCK_INVALID_ARGUMENT;
+    snprintf(error->operation, sizeof(error->operation), "agree");
+    snprintf(error->cause, sizeof(error->cause), "the ranks %s", words[0]);
+    snprintf(error->advice, sizeof(error->advice), "give %s on each", words[1]);
+    snprintf(error->message, sizeof(error->message), "agree: %s; %s", error->cause, error->advice);
+    return PENSTOCK_INVALID_ARGUMENT;
 }
 
 /* Not for programs. The digest is that of all ranks. */
 static inline int penstock_mpi_same(uint64_t digest, MPI_Comm comm, penstock_error* error) {
-    uint64_t low = 0, high = 0;
-    MPI_Allreduce(&digest, &low, 1, MPI_UINT64_T, MPI_MIN, comm);
-    MPI_Allreduce(&digest, &high, 1, MPI_UINT64_T, MPI_MAX, comm);
-    if (low == high) return PENSTOCK_OK;
-    error->code = PENSTOCK_INVALID_ARGUMENT;
-    snprintf(error->operation, sizeof(error->operation), "begin");
-    snprintf(error->cause, sizeof(error->cause), "the ranks define different files");
-    snprintf(error->advice, sizeof(error->advice), "define the same dimensions, variables and attributes on each");
-    snprintf(error->message, sizeof(error->message), "begin: %s; %s", error->cause, error->advice);
-    return PENSTOCK_INVALID_ARGUMENT;
+    const char* const words[2] = {"define different files", "the same dimensions, variables and attributes"};
+    return penstock_mpi_alike(digest, words, comm, error);
 }
 
 /* Not for programs. An operation of MPI: the greatest common divisors. */
@@ -121,9 +136,7 @@ static inline int penstock_mpi_history_cut(penstock_history* history, MPI_Comm c
 static inline int penstock_mpi_history_cover(penstock_history* history, MPI_Comm comm, penstock_error* error) {
     uint64_t *sums = NULL, count = 0;
     const int code = penstock_mpi_agreed(penstock_history_coverage(history, &sums, &count, error), comm, error);
-    if (code == PENSTOCK_OK && count != 0) {
-        MPI_Allreduce(MPI_IN_PLACE, sums, (int)count, MPI_UINT64_T, MPI_SUM, comm);
-    }
+    if (code == PENSTOCK_OK && count != 0) MPI_Allreduce(MPI_IN_PLACE, sums, (int)count, MPI_UINT64_T, MPI_SUM, comm);
     return code;
 }
 
@@ -210,11 +223,7 @@ static inline int penstock_mpi_history_close(penstock_history* history, MPI_Comm
 
 static inline penstock_snapshot_options penstock_mpi_snapshot_options(MPI_Comm comm) {
     penstock_snapshot_options options = PENSTOCK_SNAPSHOT_OPTIONS_INIT;
-    int rank = 0, ranks = 1;
-    MPI_Comm_rank(comm, &rank);
-    MPI_Comm_size(comm, &ranks);
-    options.process = (uint32_t)rank;
-    options.processes = (uint32_t)ranks;
+    penstock_mpi_number(comm, &options.process, &options.processes);
     return options;
 }
 
@@ -223,20 +232,24 @@ static inline void penstock_mpi_rows(uint64_t rows, uint64_t* all, MPI_Comm comm
     MPI_Allgather(&rows, 1, MPI_UINT64_T, all, 1, MPI_UINT64_T, comm);
 }
 
-/* Not for programs. Whether all ranks have one number; an error on all of them where they do not. words: what the ranks
- * do, and what to do. */
-static inline int penstock_mpi_alike(uint64_t number, const char* const words[2], MPI_Comm comm,
-                                     penstock_error* error) {
-    uint64_t low = 0, high = 0;
-    MPI_Allreduce(&number, &low, 1, MPI_UINT64_T, MPI_MIN, comm);
-    MPI_Allreduce(&number, &high, 1, MPI_UINT64_T, MPI_MAX, comm);
-    if (low == high) return PENSTOCK_OK;
-    error->code = PENSTOCK_INVALID_ARGUMENT;
-    snprintf(error->operation, sizeof(error->operation), "agree");
-    snprintf(error->cause, sizeof(error->cause), "the ranks %s", words[0]);
-    snprintf(error->advice, sizeof(error->advice), "give %s on each", words[1]);
-    snprintf(error->message, sizeof(error->message), "agree: %s; %s", error->cause, error->advice);
-    return PENSTOCK_INVALID_ARGUMENT;
+/* Not for programs. What each rank has counted becomes what all have. code: of this rank's count. */
+static inline int penstock_mpi_add_counted_cells(penstock_snapshot* snapshot, int code,
+                                                 const penstock_snapshot_cell_sums* sums, MPI_Comm comm,
+                                                 penstock_error* error) {
+    const char* const words[2] = {"give different cells", "the same grid and types"};
+    const uint64_t most = 1u << 30; /* MPI takes an int */
+    code = penstock_mpi_agreed(code, comm, error);
+    if (code == PENSTOCK_OK) code = penstock_mpi_alike(sums->digest, words, comm, error);
+    if (code != PENSTOCK_OK) return code;
+    for (uint64_t at = 0; at < sums->total_count; at += most) {
+        const int part = (int)(sums->total_count - at < most ? sums->total_count - at : most);
+        MPI_Allreduce(MPI_IN_PLACE, sums->totals + at, part, MPI_INT64_T, MPI_SUM, comm);
+    }
+    for (uint64_t at = 0; at < sums->extreme_count; at += most) {
+        const int part = (int)(sums->extreme_count - at < most ? sums->extreme_count - at : most);
+        MPI_Allreduce(MPI_IN_PLACE, sums->extremes + at, part, MPI_DOUBLE, MPI_MAX, comm);
+    }
+    return penstock_mpi_agreed(penstock_snapshot_add_counted_cells(snapshot, error), comm, error);
 }
 
 /* The group Cells of SWIFT, of the particles of all ranks: count types, after their datasets. Refuses grids and types
@@ -246,22 +259,21 @@ static inline int penstock_mpi_snapshot_add_cells(penstock_snapshot* snapshot, c
                                                   MPI_Comm comm, penstock_error* error) {
     penstock_error own = PENSTOCK_ERROR_INIT;
     penstock_snapshot_cell_sums sums = PENSTOCK_SNAPSHOT_CELL_SUMS_INIT;
-    const char* const words[2] = {"give different cells", "the same grid and types"};
-    const uint64_t most = 1u << 30; /* MPI takes an int */
     if (error == NULL) error = &own;
-    int code = penstock_snapshot_count_cells(snapshot, cells, positions, count, &sums, error);
-    code = penstock_mpi_agreed(code, comm, error);
-    if (code == PENSTOCK_OK) code = penstock_mpi_alike(sums.digest, words, comm, error);
-    if (code != PENSTOCK_OK) return code;
-    for (uint64_t at = 0; at < sums.total_count; at += most) {
-        const int part = (int)(sums.total_count - at < most ? sums.total_count - at : most);
-        MPI_Allreduce(MPI_IN_PLACE, sums.totals + at, part, MPI_INT64_T, MPI_SUM, comm);
-    }
-    for (uint64_t at = 0; at < sums.extreme_count; at += most) {
-        const int part = (int)(sums.extreme_count - at < most ? sums.extreme_count - at : most);
-        MPI_Allreduce(MPI_IN_PLACE, sums.extremes + at, part, MPI_DOUBLE, MPI_MAX, comm);
-    }
-    return penstock_mpi_agreed(penstock_snapshot_add_counted_cells(snapshot, error), comm, error);
+    const int code = penstock_snapshot_count_cells(snapshot, cells, positions, count, &sums, error);
+    return penstock_mpi_add_counted_cells(snapshot, code, &sums, comm, error);
+}
+
+/* In its place where particles of a rank lie in any order: penstock_mpi_snapshot_write puts them into that of cells, as
+ * penstock_snapshot_sort_by_cells says. Each rank calls one of the two. */
+static inline int penstock_mpi_snapshot_sort_by_cells(penstock_snapshot* snapshot, const penstock_snapshot_cells* cells,
+                                                      const penstock_snapshot_positions* positions, uint64_t count,
+                                                      MPI_Comm comm, penstock_error* error) {
+    penstock_error own = PENSTOCK_ERROR_INIT;
+    penstock_snapshot_cell_sums sums = PENSTOCK_SNAPSHOT_CELL_SUMS_INIT;
+    if (error == NULL) error = &own;
+    const int code = penstock_snapshot_sort_and_count(snapshot, cells, positions, count, &sums, error);
+    return penstock_mpi_add_counted_cells(snapshot, code, &sums, comm, error);
 }
 
 /* Not for programs. Where rank 0 has begun, on all ranks: PENSTOCK_MPI_PLACE bytes. */
@@ -313,11 +325,7 @@ static inline int penstock_mpi_snapshot_write(penstock_snapshot* snapshot, const
 
 static inline penstock_restart_options penstock_mpi_restart_options(MPI_Comm comm) {
     penstock_restart_options options = PENSTOCK_RESTART_OPTIONS_INIT;
-    int rank = 0, ranks = 1;
-    MPI_Comm_rank(comm, &rank);
-    MPI_Comm_size(comm, &ranks);
-    options.process = (uint32_t)rank;
-    options.processes = (uint32_t)ranks;
+    penstock_mpi_number(comm, &options.process, &options.processes);
     return options;
 }
 
@@ -385,22 +393,15 @@ static inline int penstock_mpi_restart_find(penstock_restart* restart, int32_t* 
 static inline int penstock_mpi_restart_read(penstock_restart* restart, penstock_restart_facts* facts, MPI_Comm comm,
                                             penstock_error* error) {
     penstock_error own = PENSTOCK_ERROR_INIT;
-    int rank = 0;
     if (error == NULL) error = &own;
-    MPI_Comm_rank(comm, &rank);
     for (;;) {
         char room[1024] = {0};
         penstock_text fault = {room, sizeof(room), 0};
-        struct {
-            int damaged;
-            int rank;
-        } mine = {0, rank}, first;
         int code = penstock_mpi_agreed(penstock_restart_read_found(restart, &fault, facts, error), comm, error);
         if (code != PENSTOCK_OK) return code;
-        mine.damaged = room[0] != 0;
-        MPI_Allreduce(&mine, &first, 1, MPI_2INT, MPI_MAXLOC, comm);
-        if (!first.damaged) return PENSTOCK_OK;
-        MPI_Bcast(room, (int)sizeof(room), MPI_CHAR, first.rank, comm);
+        const int damaged = penstock_mpi_first(room[0] != 0, comm);
+        if (damaged < 0) return PENSTOCK_OK;
+        MPI_Bcast(room, (int)sizeof(room), MPI_CHAR, damaged, comm);
         code = penstock_mpi_agreed(penstock_restart_pass_over(restart, room, error), comm, error);
         if (code != PENSTOCK_OK) return code;
     }

@@ -8,7 +8,7 @@ module penstock_mpi_snapshot
   use mpi_f08
   implicit none
   integer, parameter, private :: place_bytes = 4096
-  private :: place_of_all
+  private :: place_of_all, added_for_all
 
 contains
 
@@ -69,12 +69,37 @@ contains
     type(MPI_Comm), intent(in) :: comm
     type(penstock_error), intent(inout) :: error
     type(penstock_snapshot_cell_sums) :: sums
+    code = penstock_snapshot_count_cells(snapshot, cells, positions, count, sums, error)
+    code = added_for_all(snapshot, code, sums, comm, error)
+  end function
+
+  ! In its place where particles of a rank lie in any order: penstock_mpi_snapshot_write puts them into that of cells,
+  ! as penstock_snapshot_sort_by_cells says. Each rank calls one of the two.
+  integer(c_int) function penstock_mpi_snapshot_sort_by_cells(snapshot, cells, positions, count, comm, error) &
+    result(code)
+    type(c_ptr), intent(in) :: snapshot
+    type(penstock_snapshot_cells), intent(in) :: cells
+    type(penstock_snapshot_positions), intent(in) :: positions(*)
+    integer(c_int64_t), intent(in) :: count
+    type(MPI_Comm), intent(in) :: comm
+    type(penstock_error), intent(inout) :: error
+    type(penstock_snapshot_cell_sums) :: sums
+    code = penstock_snapshot_sort_and_count(snapshot, cells, positions, count, sums, error)
+    code = added_for_all(snapshot, code, sums, comm, error)
+  end function
+
+  ! What each rank has counted becomes what all have. counted: the code of this rank's count.
+  integer(c_int) function added_for_all(snapshot, counted, sums, comm, error) result(code)
+    type(c_ptr), intent(in) :: snapshot
+    integer(c_int), intent(in) :: counted
+    type(penstock_snapshot_cell_sums), intent(in) :: sums
+    type(MPI_Comm), intent(in) :: comm
+    type(penstock_error), intent(inout) :: error
     integer(c_int64_t), pointer :: totals(:)
     real(c_double), pointer :: extremes(:)
     integer(c_int64_t), parameter :: most = 2_c_int64_t**30 ! MPI takes a default integer
     integer(c_int64_t) :: at
-    code = penstock_snapshot_count_cells(snapshot, cells, positions, count, sums, error)
-    code = penstock_mpi_agreed(code, comm, error)
+    code = penstock_mpi_agreed(counted, comm, error)
     if (code == penstock_ok) code = penstock_mpi_alike(sums%digest, 'add cells: the ranks give different cells; '// &
                                                        'give the same grid and types on each', comm, error)
     if (code /= penstock_ok) return

@@ -4,7 +4,8 @@
  *     mpirun -n 4 ./mpi_particles snapshot.hdf5          one file
  *     mpirun -n 4 ./mpi_particles snapshot.hdf5 each     snapshot.0.hdf5, ..., and snapshot.hdf5, which shows them
  *
- * Rank 1 has no particles. Each rank has a cell of the box: readers of SWIFT load a part of the box by the group Cells.
+ * Rank 1 has no particles. Each rank has four cells of the box, and its particles lie in any order: the snapshot puts
+ * them into that of cells. Readers of SWIFT load a part of the box by the group Cells.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 
 #include "penstock_mpi.h"
 
-enum { PER_RANK = 1000 };
+enum { PER_RANK = 1000, CELLS_PER_RANK = 4 };
 
 static penstock_error error = PENSTOCK_ERROR_INIT;
 
@@ -39,7 +40,7 @@ int main(int count, char** arguments) {
     if (rows == NULL) MPI_Abort(MPI_COMM_WORLD, 1);
     penstock_mpi_rows(own, rows, MPI_COMM_WORLD);
     for (uint64_t i = 0; i < own; ++i) {
-        ids[i] = (uint64_t)rank * PER_RANK + i;
+        ids[i] = (uint64_t)rank * PER_RANK + (own - 1 - i);
         for (int k = 0; k < 3; ++k) positions[i][k] = (double)ids[i] + 0.25 * k;
     }
 
@@ -61,9 +62,9 @@ int main(int count, char** arguments) {
     dataset.rank = 1;
     need(penstock_snapshot_add_dataset(snapshot, &dataset, &error));
     const penstock_snapshot_positions own_positions = {1, "float64", positions, own};
-    penstock_snapshot_cells cells = {sizeof(cells), {(uint64_t)ranks, 1, 1}, {0}}; /* particles are sorted by cell */
+    penstock_snapshot_cells cells = {sizeof(cells), {(uint64_t)ranks * CELLS_PER_RANK, 1, 1}, {0}};
     for (int k = 0; k < 3; ++k) cells.box_size[k] = PER_RANK * (double)ranks;
-    need(penstock_mpi_snapshot_add_cells(snapshot, &cells, &own_positions, 1, MPI_COMM_WORLD, &error));
+    need(penstock_mpi_snapshot_sort_by_cells(snapshot, &cells, &own_positions, 1, MPI_COMM_WORLD, &error));
     preset.layout = "gadget4";
     preset.box_size[0] = PER_RANK * (double)ranks;
     need(penstock_snapshot_use_preset(snapshot, &preset, &error));

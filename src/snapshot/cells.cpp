@@ -221,11 +221,18 @@ struct CellTable {
     std::vector<std::int64_t> counts{}, offsets{};
     std::vector<std::int32_t> files{};
     std::vector<double> least{}, most{};
+
+    void reserve(std::size_t cells) {
+        for (auto* one : {&counts, &offsets}) one->reserve(cells);
+        files.reserve(cells);
+        for (auto* one : {&least, &most}) one->reserve(3 * cells);
+    }
 };
 
 // A cell without particles lies where the one before it ends.
 CellTable table_of(const CellNumbers& numbers, const std::vector<std::uint64_t>& process_rows, bool has_file_each) {
     CellTable table;
+    table.reserve(numbers.totals.size() / kCellTotals);
     std::vector<std::int64_t> first(process_rows.size());
     if (!has_file_each) std::exclusive_scan(process_rows.begin(), process_rows.end(), first.begin(), std::int64_t{0});
     std::int64_t at = 0;
@@ -284,6 +291,7 @@ CellDatasets cell_datasets(const CellCounts& all, const CellRows& rows) {
     const std::uint64_t count = grid.count();
     CellDatasets made;
     std::vector<double> centres;
+    centres.reserve(3 * count);
     for (std::uint64_t cell = 0; cell < count; ++cell)
         for (const double one : grid.centre(cell)) centres.push_back(one);
     made.datasets.push_back(valued("Centres", {count, 3}, centres));

@@ -43,10 +43,11 @@ program particles
   call get_command_argument(1, name)
   call get_command_argument(2, empty) ! the ranks without particles, a digit each
   call get_command_argument(3, files)
-  call get_command_argument(4, mistake)
+  call get_command_argument(4, mistake) ! or that particles are sorted
   own = merge(0, 1000 - rank, scan(empty, achar(iachar('0') + rank)) > 0)
   allocate (positions(3, own), ids(own))
   ids = [(int(rank, c_int64_t)*1000 + i, i=0, own - 1)]
+  if (mistake == 'sort') ids = ids(own:1:-1)
   do i = 1, own
     positions(:, i) = ids(i) + 0.25d0*[0, 1, 2]
   end do
@@ -69,7 +70,12 @@ program particles
   own_positions(1) = penstock_snapshot_positions(1, c_loc(double), c_loc(positions), own)
   if (mistake == 'fewer' .and. rank == 1) own_positions(1)%particles = own - 1
   if (mistake == 'type' .and. rank == 1) own_positions(1)%type = 4
-  call need(penstock_mpi_snapshot_add_cells(snapshot, cells, own_positions, 1_c_int64_t, MPI_COMM_WORLD, error))
+  if (mistake == 'sort') then
+    cells%cells(1) = 4*ranks
+    call need(penstock_mpi_snapshot_sort_by_cells(snapshot, cells, own_positions, 1_c_int64_t, MPI_COMM_WORLD, error))
+  else
+    call need(penstock_mpi_snapshot_add_cells(snapshot, cells, own_positions, 1_c_int64_t, MPI_COMM_WORLD, error))
+  end if
   paths = ['PartType1/Coordinates'//c_null_char, 'PartType1/ParticleIDs'//c_null_char]
   fields(1) = penstock_snapshot_field(c_loc(paths(1)), c_loc(positions), 24*own)
   fields(2) = penstock_snapshot_field(c_loc(paths(2)), c_loc(ids), 8*own)
@@ -126,31 +132,36 @@ def run(program: list[str], ranks: int, *arguments: str) -> subprocess.Completed
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LIMIT_S)
 
 
-def check(name: Path, ranks: int, files: str, empty: str = "1") -> None:
-    """The particles of all ranks in their order, and no file beside those that were asked for."""
+def check(name: Path, ranks: int, files: str, empty: str = "1", sort: bool = False) -> None:
+    """The particles of all ranks in their order, and no file beside those that were asked for. `sort`: each rank had
+    its particles the wrong way round, and has four cells, in each of which they stay as they were."""
     rows = [np.arange(0 if str(rank) in empty else 1000 - rank) + 1000 * rank for rank in range(ranks)]
+    if sort:
+        rows = [one[(one % 1000) // 250 == cell][::-1] for one in rows for cell in range(4)]
+    of_rank = len(rows) // ranks
     wanted = np.concatenate(rows)
     with h5py.File(name) as file:
         np.testing.assert_array_equal(file["PartType1/ParticleIDs"][...], wanted)
         np.testing.assert_array_equal(file["PartType1/Coordinates"][...], wanted[:, None] + [0, 0.25, 0.5])
-        check_cells(file, rows, [0] * ranks)
+        check_cells(file, rows, [0] * len(rows))
     parts = [f"{name.stem}.{rank}.hdf5" for rank in range(ranks)] if files == "each" else []
     assert sorted(one.name for one in name.parent.iterdir()) == sorted([*parts, name.name])
-    for part, own in zip(parts, rows, strict=False):
+    for rank, part in enumerate(parts):
         with h5py.File(name.with_name(part)) as file:
+            own = np.concatenate(rows[rank * of_rank : (rank + 1) * of_rank])
             np.testing.assert_array_equal(file["PartType1/ParticleIDs"][...], own)
-            check_cells(file, rows, list(range(ranks)))
+            check_cells(file, rows, [cell // of_rank for cell in range(len(rows))])
 
 
 def check_cells(file: h5py.File, rows: list[np.ndarray], files: list[int]) -> None:
-    """Each rank has a cell. `files`: of each cell."""
+    """`rows`: of each cell. `files`: of each cell."""
     sizes = [len(one) for one in rows]
-    first = np.cumsum([0, *sizes[:-1]]) if not any(files) else np.zeros(len(rows), int)
     some = np.flatnonzero(sizes)
+    first = {cell: sum(sizes[one] for one in range(cell) if files[one] == files[cell]) for cell in some}
     assert list(file["Cells/Counts/PartType1"]) == sizes
-    assert [file["Cells/OffsetsInFile/PartType1"][cell] for cell in some] == list(first[some])
+    assert [file["Cells/OffsetsInFile/PartType1"][cell] for cell in some] == [first[cell] for cell in some]
     assert [file["Cells/Files/PartType1"][cell] for cell in some] == [files[cell] for cell in some]
-    assert [file["Cells/MaxPositions/PartType1"][cell, 2] for cell in some] == [rows[cell][-1] + 0.5 for cell in some]
+    assert [file["Cells/MaxPositions/PartType1"][cell, 2] for cell in some] == [max(rows[cell]) + 0.5 for cell in some]
 
 
 @pytest.mark.parametrize("files", ["one", "each"])
@@ -159,7 +170,7 @@ def test_ranks_write_their_particles_from_c(c_program: list[str], tmp_path: Path
     name = tmp_path / "s.hdf5"
     ran = run(c_program, ranks, str(name), files)
     assert ran.returncode == 0, ran.stderr
-    check(name, ranks, files)
+    check(name, ranks, files, sort=True)
 
 
 @pytest.mark.parametrize("files", ["one", "each"])
@@ -174,6 +185,10 @@ def test_ranks_write_their_particles_from_fortran(
     ran = run(fortran_program, ranks, str(name), empty, files)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     check(name, ranks, files, empty)
+    (tmp_path / "sorted").mkdir()
+    ran = run(fortran_program, ranks, str(tmp_path / "sorted" / "s.hdf5"), empty, files, "sort")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    check(tmp_path / "sorted" / "s.hdf5", ranks, files, empty, sort=True)
 
 
 @pytest.mark.parametrize("ranks", [1, 3])

@@ -102,3 +102,13 @@ def test_positions_outside_of_the_box_are_of_the_nearest_cell(program: list[str]
         assert list(file["Cells/Counts/PartType1"]) == [PARTICLES] * RANKS
         assert list(file["Cells/MaxPositions/PartType1"][RANKS - 1]) == [1e6, 1, 2]
         assert list(file["Cells/MinPositions/PartType1"][RANKS - 1]) == [10.0 * (RANKS - 1), -3, 2]
+
+
+def test_a_rank_may_sort_its_particles_where_others_have_them_sorted(program: list[str], tmp_path: Path) -> None:
+    assert told(program, tmp_path / "s.hdf5", "sorts") == []
+    check_particles(tmp_path / "s.hdf5")
+    with h5py.File(tmp_path / "s.hdf5") as file:
+        assert list(file["Cells/Counts/PartType1"]) == [PARTICLES] * RANKS
+        assert list(file["PartType1/Coordinates"][-PARTICLES:, 0]) == [
+            10.0 * (RANKS - 1) + one for one in range(PARTICLES)
+        ]

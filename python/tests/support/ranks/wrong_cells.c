@@ -73,6 +73,10 @@ static void add_cells(penstock_snapshot* snapshot, const double* at) {
     if (does("no box")) cells.box_size[2] = NAN;
     if (does("no cells")) cells.cells[2] = 0;
     if (does("many cells")) cells.cells[0] = cells.cells[1] = cells.cells[2] = 4096;
+    if (does("sorts")) { /* no mistake */
+        looked("cells", penstock_mpi_snapshot_sort_by_cells(snapshot, &cells, own, count, MPI_COMM_WORLD, &error));
+        return;
+    }
     looked("cells", penstock_mpi_snapshot_add_cells(does("handle") ? NULL : snapshot, does("no grid") ? NULL : &cells,
                                                     own, count, MPI_COMM_WORLD, &error));
 }
