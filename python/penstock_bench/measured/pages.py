@@ -47,9 +47,9 @@ def _index(tables: dict[str, MeasuredTable]) -> str:
         of = [_cell(head.get(key, "")) for key in ("title", "made by", "revision", "date")]
         lines.append([page, place, *of])
     about = (
-        "Medians of runs of `penstock bench`, and pages that are made of them. A table has the machine, the revision "
-        "and the command in its head; how numbers are made and what is proved meanwhile: [bench.md](../bench.md). Rows "
-        "of single samples are not kept."
+        f"Medians of runs of `penstock bench`, and pages that `{COMMAND}` makes of them. A table has the machine, the "
+        "revision and the command in its head; how numbers are made and what is proved meanwhile: "
+        "[bench.md](../bench.md). Rows of single samples are not kept."
     )
     return f"# What was measured\n\n{about}\n\n{markdown_table(lines)}"
 
@@ -72,7 +72,7 @@ def _part(suite: str, name: str, one: MeasuredTable) -> str:
         "rounds" in head
     )
     of = f"revision {head['revision']}, {head['date']}" if "date" in head else f"revision {head['revision']}"
-    made = f"Made by `{COMMAND}` from [{name}]({_path(name)}): `{head['made by']}`, {', '.join([*sizes, of])}."
+    made = f"Of [{name}]({_path(name)}): `{head['made by']}`, {', '.join([*sizes, of])}."
     words = [f"{made} {'; '.join(where)}.", head.get("note", ""), _promises(one), _hosts(one), _figures(name)]
     words += [listing.markdown(_cells(one, listing)) for listing in KEPT[suite].listings]
     words += ["\n".join(f"- Not measured: {text}" for key, text in head.items() if key.startswith("not measured"))]

@@ -85,8 +85,7 @@ PANELS: list[tuple[str, list[tuple[str, str, bool]]]] = [
 def beside_peers(rows: Rows) -> Figure | None:
     """Bars by panel; None when the rows are of another suite."""
     probes = probes_by_name(rows)
-    panels = [(title, [bar for bar in bars if bar[0] in probes]) for title, bars in PANELS]
-    panels = [(title, bars) for title, bars in panels if bars]
+    panels = _panels(probes)
     if not panels:
         return None
     counts = [len(bars) for _, bars in panels]
@@ -103,6 +102,12 @@ def beside_peers(rows: Rows) -> Figure | None:
     handles = [style.patch(OURS, "Penstock, defaults"), style.patch(PEER, "others, same run")]
     figure.legend(handles=handles, loc="outside upper right", ncols=2, columnspacing=1.2, handlelength=1.4)
     return figure
+
+
+def _panels(probes: dict[str, Rows]) -> list[tuple[str, list[tuple[str, str, bool]]]]:
+    """Those in which Penstock has a bar: a peer alone would stand beside nothing."""
+    panels = [(title, [bar for bar in bars if bar[0] in probes]) for title, bars in PANELS]
+    return [(title, bars) for title, bars in panels if any(ours for *_, ours in bars)]
 
 
 def probes_by_name(rows: Rows) -> dict[str, Rows]:
@@ -133,7 +138,7 @@ def _panel(axes: Axes, bars: list[tuple[str, str, bool]], probes: dict[str, Rows
 
 def drawn_rows(rows: Rows) -> Rows:
     probes = probes_by_name(rows)
-    names = [name for _, bars in PANELS for name, _, _ in bars]
+    names = [name for _, bars in _panels(probes) for name, _, _ in bars]
     return [row for name in [*names, "copy to device"] for row in probes.get(name, [])]
 
 

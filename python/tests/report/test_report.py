@@ -389,6 +389,10 @@ def test_bars_of_nothing_that_moved_are_drawn() -> None:
     figure = beside_peers([MACHINE, row, row | {"name": "KvikIO default"}, row | {"name": "copy to device"}])
     assert figure is not None and figure.axes[0].get_xlim() == (0.0, 1.0)
     figure.savefig(io.BytesIO(), format="svg")
+    alone = row | {"name": "safetensors.torch.load_file"}
+    beside = beside_peers([MACHINE, row, alone])
+    assert beside is not None and len(beside.axes) == 1, "a peer beside which Penstock was not measured has no panel"
+    assert beside_peers([MACHINE, alone]) is None
 
 
 def test_no_number_is_cut_in_a_table_that_goes_to_a_file() -> None:
