@@ -94,14 +94,14 @@ static inline int penstock_mpi_alike(uint64_t number, const char* const words[2]
     error->code = PENSTOCK_INVALID_ARGUMENT;
     snprintf(error->operation, sizeof(error->operation), "agree");
     snprintf(error->cause, sizeof(error->cause), "the ranks %s", words[0]);
-    snprintf(error->advice, sizeof(error->advice), "give %s on each", words[1]);
+    snprintf(error->advice, sizeof(error->advice), "%s on each", words[1]);
     snprintf(error->message, sizeof(error->message), "agree: %s; %s", error->cause, error->advice);
     return PENSTOCK_INVALID_ARGUMENT;
 }
 
 /* Not for programs. The digest is that of all ranks. */
 static inline int penstock_mpi_same(uint64_t digest, MPI_Comm comm, penstock_error* error) {
-    const char* const words[2] = {"define different files", "the same dimensions, variables and attributes"};
+    const char* const words[2] = {"define different files", "define the same dimensions, variables and attributes"};
     return penstock_mpi_alike(digest, words, comm, error);
 }
 
@@ -236,7 +236,7 @@ static inline void penstock_mpi_rows(uint64_t rows, uint64_t* all, MPI_Comm comm
 static inline int penstock_mpi_add_counted_cells(penstock_snapshot* snapshot, int code,
                                                  const penstock_snapshot_cell_sums* sums, MPI_Comm comm,
                                                  penstock_error* error) {
-    const char* const words[2] = {"give different cells", "the same grid and types"};
+    const char* const words[2] = {"give different cells", "give the same grid and types"};
     const uint64_t most = 1u << 30; /* MPI takes an int */
     code = penstock_mpi_agreed(code, comm, error);
     if (code == PENSTOCK_OK) code = penstock_mpi_alike(sums->digest, words, comm, error);
@@ -353,7 +353,7 @@ static inline int penstock_mpi_restart_join(penstock_restart* restart, penstock_
 static inline int penstock_mpi_restart_write(penstock_restart* restart, penstock_restart_facts* facts, MPI_Comm comm,
                                              penstock_error* error) {
     const char* const words[2] = {"write different fields or attributes",
-                                  "the same names, types, shapes and attributes"};
+                                  "give the same names, types, shapes and attributes"};
     penstock_error own = PENSTOCK_ERROR_INIT;
     char part[4096] = {0};
     penstock_text name = {part, sizeof(part), 0};
@@ -379,7 +379,7 @@ static inline int penstock_mpi_restart_write(penstock_restart* restart, penstock
 /* found is 0 where there is none. Refuses ranks that see different files. */
 static inline int penstock_mpi_restart_find(penstock_restart* restart, int32_t* found, MPI_Comm comm,
                                             penstock_error* error) {
-    const char* const words[2] = {"find different generations", "the same file system and name"};
+    const char* const words[2] = {"find different generations", "give the same file system and name"};
     penstock_error own = PENSTOCK_ERROR_INIT;
     uint64_t generation = 0;
     if (error == NULL) error = &own;
