@@ -37,15 +37,15 @@ class Probe:
     group: str = ""  # probes of one group follow each other in a round, for they share what is dear to make
 
 
-def run_rounds(run: Run, probes: list[Probe]) -> bool:
+def run_rounds(run: Run, probes: list[Probe], began: float | None = None) -> bool:
     """Adds one row of the suite's kind for each probe and round that has none yet. No probe begins after the seconds of
-    the definition. What cannot be measured is added once, as missing. False when the limit passed first: a row of kind
+    the definition, which count from now on, or from `began` on (time.monotonic). What cannot be measured is added once, as missing. False when the limit passed first: a row of kind
     "stopped" says what it cost. Requires: no two probes have one name, for the second would never be measured."""
     _need_own_names(probes)
     kind, repeats, seconds = run.definition.kind, run.definition.repeats, run.definition.seconds
     results = run.results
     order = random.Random(11)
-    began = time.monotonic()
+    began = time.monotonic() if began is None else began
     total = repeats * len(probes)
     missing = {probe.name for probe in probes if results.has("missing", name=probe.name)}
     for turn in range(repeats):

@@ -36,10 +36,11 @@ def run_suite(run: Run) -> None:
     run.step(0, len(probes), "making the files")
     for module in (files, large, many, training):
         module.make(run)
+    began = time.monotonic()
     heavy = replace(run, definition=replace(run.definition, repeats=_heavy_rounds(run)))
     for part, is_heavy in ((heavy, True), (run, False)):
         some = [pair for pair in probes if pair.is_heavy == is_heavy]
-        if not run_rounds(part, [Probe(pair.name, partial(measure, run, pair)) for pair in some]):
+        if not run_rounds(part, [Probe(pair.name, partial(measure, run, pair)) for pair in some], began):
             return
 
 
