@@ -31,9 +31,7 @@ def bench(
     results: Annotated[str, typer.Option("--out", help="File of results, JSON lines.")] = DEFAULT_RESULTS,
     file_bytes: Annotated[str | None, typer.Option(help="Size of the test files instead of the suite's.")] = None,
     repeats: Annotated[str | None, typer.Option(help="Rounds instead of the suite's.")] = None,
-    seconds: Annotated[
-        str | None, typer.Option(help="Seconds of measuring, in place of the suite's: no cell begins later.")
-    ] = None,
+    seconds: Annotated[str | None, typer.Option(help="Seconds after which no cell begins.")] = None,
     peers: Annotated[str, typer.Option(help="Others to measure too: all, none, or names with commas.")] = "all",
     as_published: Annotated[
         bool, typer.Option("--as-published", help="As the study measured: nothing made cold or durable (per-process).")

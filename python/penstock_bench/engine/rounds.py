@@ -39,8 +39,9 @@ class Probe:
 
 def run_rounds(run: Run, probes: list[Probe], began: float | None = None) -> bool:
     """Adds one row of the suite's kind for each probe and round that has none yet. No probe begins after the seconds of
-    the definition, which count from now on, or from `began` on (time.monotonic). What cannot be measured is added once, as missing. False when the limit passed first: a row of kind
-    "stopped" says what it cost. Requires: no two probes have one name, for the second would never be measured."""
+    the definition, which count from now on, or from `began` on (time.monotonic). What cannot be measured is added once,
+    as missing. False when the limit passed first: a row of kind "stopped" says what it cost. Requires: no two probes
+    have one name, for the second would never be measured."""
     _need_own_names(probes)
     kind, repeats, seconds = run.definition.kind, run.definition.repeats, run.definition.seconds
     results = run.results
