@@ -89,6 +89,19 @@ void SnapshotState::tell(const char* operation, Call&& call) {
     }
 }
 
+// As tell(), of a call that tells several things: all of them or none.
+template <typename Call>
+void SnapshotState::tell_whole(const char* operation, Call&& call) {
+    check_stage(operation, WriteStage::told);
+    SnapshotTree before = tree_;
+    try {
+        tell(operation, call);
+    } catch (...) {
+        tree_ = std::move(before);
+        throw;
+    }
+}
+
 void SnapshotState::add_group(const std::string& path) {
     tell("add group", [&](SnapshotTree& tree) { tree.add_group(path); });
 }
@@ -172,21 +185,16 @@ void SnapshotState::add_counted_cells() {
     CellRows rows{{}, options_.file_each};
     for (const std::uint32_t type : all.types) rows.process_rows.push_back(tree_.process_rows(coordinates_of(type)));
     const CellDatasets made = of_cells([&] { return cell_datasets(all, rows); });
-    rows.has_file_each = false;
+    rows.has_file_each = false;  // the virtual file has the rows of all files, one behind the other
     const CellDatasets shown = virtual_ ? cell_datasets(all, rows) : CellDatasets{};
-    for (std::size_t i = 0; i < made.datasets.size(); ++i)
-        add_cell_dataset(made.datasets[i], virtual_ ? &shown.datasets[i] : nullptr);
-    add_group("Cells/Meta-data");
-    for (const SnapshotAttribute& one : made.attributes) set_attribute("Cells/Meta-data", one);
+    tell_whole(operation, [&](SnapshotTree& tree) {
+        for (const CellDatasets::Valued& one : made.datasets) tree.add_dataset(one.dataset, TreeData::of_tree);
+        tree.add_group("Cells/Meta-data");
+        for (const SnapshotAttribute& one : made.attributes) tree.set_attribute("Cells/Meta-data", one);
+    });
+    for (const CellDatasets::Valued& one : made.datasets) values_[one.dataset.path].keep(one.dataset.path, one.bytes);
+    for (const CellDatasets::Valued& one : shown.datasets) shown_[one.dataset.path].keep(one.dataset.path, one.bytes);
     orders_ = std::move(found);
-}
-
-// The virtual file has tables of its own: its rows are those of all files, one behind the other.
-void SnapshotState::add_cell_dataset(const CellDatasets::Valued& own, const CellDatasets::Valued* shown) {
-    const std::string& path = own.dataset.path;
-    tell("add cells", [&](SnapshotTree& tree) { tree.add_dataset(own.dataset, TreeData::of_tree); });
-    values_[path].keep(path, own.bytes);
-    if (shown != nullptr) shown_[path].keep(path, shown->bytes);
 }
 
 void SnapshotState::check_alone(const char* other_call) const {
@@ -219,7 +227,8 @@ const ParticleOrder* SnapshotState::order_of(const std::string& path, const Stor
     for (const auto& [type, order] : orders_) {
         const std::string group = "PartType" + std::to_string(type) + "/";
         const bool is_inside = path.starts_with(group) && path.find('/', group.size()) == path.npos;
-        if (is_inside && stored.bytes != 0 && row_bytes(stored) * order.particles == stored.bytes) return &order;
+        if (!is_inside || stored.bytes == 0 || row_bytes(stored) * order.particles != stored.bytes) continue;
+        return tree_.has_rows_of(path, coordinates_of(type)) ? &order : nullptr;
     }
     return nullptr;
 }
@@ -228,7 +237,7 @@ void SnapshotState::set_attribute(const std::string& path, const SnapshotAttribu
     tell("set attribute", [&](SnapshotTree& tree) { tree.set_attribute(path, attribute); });
 }
 void SnapshotState::use_preset(const SnapshotPreset& preset) {
-    tell("use preset", [&](SnapshotTree& tree) { tree.use_preset(preset); });
+    tell_whole("use preset", [&](SnapshotTree& tree) { tree.use_preset(preset); });
 }
 
 void SnapshotState::check_memory(const SnapshotField& field) const {
@@ -361,8 +370,8 @@ SnapshotFacts SnapshotState::write(std::span<const SnapshotField> fields, const 
         if (is_alone) file_.reset();  // nothing is left of it
         throw;
     }
-    stage_ = is_alone ? WriteStage::done : WriteStage::moved;
-    if (is_alone) orders_.clear();
+    stage_ = WriteStage::moved;
+    if (is_alone) end();
     facts.write_seconds = seconds_since(began) - layout_seconds_;
     return facts;
 }
@@ -397,8 +406,15 @@ void SnapshotState::abandon() noexcept {
 void SnapshotState::commit() {
     check_stage("commit", WriteStage::moved);
     give_names();
+    end();
+}
+
+// A snapshot that a program keeps holds no memory of the device, no descriptor, and no blocks of a file that was
+// deleted since.
+void SnapshotState::end() noexcept {
     stage_ = WriteStage::done;
     orders_.clear();
+    file_.reset();
 }
 
 }  // namespace penstock::snapshot

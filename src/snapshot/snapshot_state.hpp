@@ -64,6 +64,8 @@ class SnapshotState {
     template <typename Call>
     void tell(const char* operation, Call&& call);
     template <typename Call>
+    void tell_whole(const char* operation, Call&& call);
+    template <typename Call>
     auto of_cells(Call&& call) const;
     SnapshotCellSums count_by(const SnapshotCells& cells, std::span<const SnapshotPositions> types,
                               const FindCells& find);
@@ -71,7 +73,6 @@ class SnapshotState {
     // Null where the rows of the dataset are written as they lie.
     const ParticleOrder* order_of(const std::string& path, const StoredField& stored) const;
     std::uint64_t row_bytes(const StoredField& stored) const;
-    void add_cell_dataset(const CellDatasets::Valued& own, const CellDatasets::Valued* shown);
     void write_virtual_file() const;
     Error refused(const char* operation, std::string cause, std::string advice) const;
     void check_stage(const char* operation, WriteStage wanted) const;
@@ -80,6 +81,7 @@ class SnapshotState {
     void open_file(const std::string& place);
     SnapshotFacts move(std::span<const CheckedField> parts, const SnapshotWatch& goes_on);
     void give_names();
+    void end() noexcept;
     bool is_maker() const noexcept { return options_.file_each || options_.process == 0; }
 
     Context context_;

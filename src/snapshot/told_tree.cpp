@@ -229,6 +229,15 @@ std::vector<std::uint64_t> SnapshotTree::process_rows(const std::string& path) c
     return told->second.process_rows;
 }
 
+bool SnapshotTree::has_rows_of(const std::string& path, const std::string& other) const {
+    const std::vector<std::uint64_t> rows = process_rows(path), wanted = process_rows(other);
+    if (!rows.empty()) return rows == wanted;
+    const std::vector<std::uint64_t>& shape = told_.at(path).shape;
+    const bool is_own = scope_.rows == TreeRows::of_this_process;
+    const std::uint64_t all = std::accumulate(wanted.begin(), wanted.end(), std::uint64_t{0});
+    return !shape.empty() && shape[0] == (is_own ? wanted[scope_.process] : all);
+}
+
 // Those that have datasets PartTypeN/NAME, in the order of N, and then snp/NAME.
 ParticleGroups SnapshotTree::particle_groups() const {
     ParticleGroups groups;

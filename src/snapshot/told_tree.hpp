@@ -56,6 +56,9 @@ class SnapshotTree {
     const std::map<std::string, StoredField>& fields() const { return fields_; }  // by path
     // The rows of each process: none of a dataset that was not added, and no numbers of one without process_rows.
     std::vector<std::uint64_t> process_rows(const std::string& path) const;
+    // Whether the dataset has a row for each row of the other one, in every process: one that sorts rows where another
+    // process writes its own as they lie would tear it.
+    bool has_rows_of(const std::string& path, const std::string& other) const;
     // A sum of what all processes must have told alike.
     std::uint64_t digest() const;
 

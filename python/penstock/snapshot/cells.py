@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
-from penstock.snapshot.values import box_of, cells_of, positions_of
+from penstock.snapshot.values import box_of, cells_of, particle_type, positions_of
 
 _TOTALS, _EXTREMES = 2, 8  # numbers of a cell
 Positions = tuple[int, str, Any]  # of one type: its number, the name of the type of numbers, memory
@@ -47,7 +47,10 @@ def given_cells(
     cells: Sequence[int], box_size: float | Sequence[float], positions: Mapping[int, Any]
 ) -> tuple[CellGrid, list[Positions]]:
     """What a user gives, as the core takes it."""
-    types = [(kind, *positions_of(one)) for kind, one in sorted(positions.items())]
+    if not isinstance(positions, Mapping):
+        raise TypeError(f"positions are a dict of types and arrays, not {type(positions).__name__}")
+    by_type = {particle_type(kind): one for kind, one in positions.items()}
+    types = [(kind, *positions_of(by_type[kind])) for kind in sorted(by_type)]
     return CellGrid(cells_of(cells), box_of(box_size), [kind for kind, _, _ in types]), types
 
 

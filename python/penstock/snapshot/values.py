@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -72,16 +73,35 @@ def box_of(size: float | Sequence[float]) -> list[float]:
     """Three lengths; one number is a cube."""
     given: Any = size  # also a number, or an array, of NumPy
     lengths = list(given) if hasattr(given, "__len__") else [given] * 3
-    if len(lengths) != 3:  # noqa: PLR2004 - of space
+    if len(lengths) != 3 or any(one is None for one in lengths):  # noqa: PLR2004 - of space
         raise ValueError(f"box_size is {size!r}; give one length, or three")
     return [float(one) for one in lengths]
 
 
 def cells_of(cells: Sequence[int]) -> list[int]:
-    along = [int(one) for one in cells]
-    if len(along) != 3 or min(along) < 1:  # noqa: PLR2004 - of space
+    given: Any = cells  # also an array of NumPy
+    along = list(given) if hasattr(given, "__len__") and not isinstance(given, str) else []
+    if len(along) != 3 or not all(map(_is_count, along)):  # noqa: PLR2004 - of space
         raise ValueError(f"cells are {cells!r}; give three numbers of cells, one for each dimension")
-    return along
+    return [int(one) for one in along]
+
+
+def _is_count(one: Any) -> bool:
+    """Whether it is a whole number that the core takes; one of NumPy's floats may be whole, too."""
+    try:
+        return one == int(one) and 0 < one < 2**64
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+def particle_type(kind: Any) -> int:
+    try:
+        number = operator.index(kind)
+    except TypeError:
+        raise TypeError(f"a type of particles is its number, such as 0 of PartType0, not {kind!r}") from None
+    if not 0 <= number < 2**32:
+        raise ValueError(f"there are no particles of type {number}; give the N of PartTypeN")
+    return number
 
 
 def numbers_of(positions: Any) -> tuple[str, Any]:

@@ -100,6 +100,19 @@ WRONG: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "flat": ({"positions": {0: np.zeros(6)}}, ValueError, "give float32 or float64"),
     "planar": ({"positions": {0: np.zeros((1000, 2))}}, ValueError, "give float32 or float64"),
     "big-endian": ({"positions": {0: np.zeros((1000, 3), ">f8")}}, ValueError, "positions are >f8 .* give float32"),
+    "list": ({"positions": [np.zeros((2, 3))]}, TypeError, "positions are a dict of types and arrays, not list"),
+    "nothing": ({"positions": None}, TypeError, "positions are a dict of types and arrays, not NoneType"),
+    "name": ({"positions": {"PartType0": np.zeros((2, 3))}}, TypeError, "such as 0 of PartType0, not 'PartType0'"),
+    "half": ({"positions": {0.5: np.zeros((2, 3))}}, TypeError, "such as 0 of PartType0, not 0.5"),
+    "mixed": ({"positions": {0: np.zeros((2, 3)), "1": np.zeros((2, 3))}}, TypeError, "such as 0 of .*, not '1'"),
+    "negative": ({"positions": {-1: np.zeros((2, 3))}}, ValueError, "no particles of type -1"),
+    "huge": ({"positions": {2**32: np.zeros((2, 3))}}, ValueError, "no particles of type 4294967296"),
+    "fraction": ({"cells": (4, 3, 2.5)}, ValueError, "give three numbers of cells"),
+    "digits": ({"cells": "432"}, ValueError, "give three numbers of cells"),
+    "one": ({"cells": 4}, ValueError, "give three numbers of cells"),
+    "endless": ({"cells": (4, 3, 2**64)}, ValueError, "give three numbers of cells"),
+    "infinite": ({"cells": (4, 3, np.inf)}, ValueError, "give three numbers of cells"),
+    "no box": ({"box_size": None}, ValueError, "box_size is None; give one length, or three"),
     "cells": ({"cells": (4, 3)}, ValueError, "give three numbers of cells"),
     "none": ({"cells": (4, 0, 2)}, ValueError, "give three numbers of cells"),
     "many": ({"cells": (5000, 1, 1)}, penstock.Error, "give 1 to 4096"),
@@ -133,6 +146,20 @@ def check_refused(name: Path, gas: dict[str, np.ndarray], call: str, what: str) 
         assert set(file) == {"PartType0"}
         for one, array in gas.items():
             np.testing.assert_array_equal(file[f"PartType0/{one}"][...], array)
+
+
+@pytest.mark.parametrize("call", ["add_cells", "sort_by_cells"])
+@pytest.mark.parametrize("taken", ["Cells/Counts/PartType0", "Cells/MaxPositions/PartType0", "Cells/Meta-data"])
+def test_cells_whose_name_is_taken_are_left_out_whole(tmp_path: Path, taken: str, call: str) -> None:
+    """Tables of a sort that was refused would tell readers of rows that are not there."""
+    gas = in_order(particles(500)) if call == "add_cells" else particles(500)
+    for name in ("with.hdf5", "without.hdf5"):
+        snapshot = penstock.Snapshot(tmp_path / name, flat({0: gas}) | {taken: np.arange(3)}, device="host")
+        if name == "with.hdf5":
+            with pytest.raises(penstock.Error, match="Cells|Meta-data"):
+                getattr(snapshot, call)(CELLS, BOX, {0: gas["Coordinates"]})
+        snapshot.write()
+    assert (tmp_path / "with.hdf5").read_bytes() == (tmp_path / "without.hdf5").read_bytes()
 
 
 CHUNKS = [{}, {"chunk_rows": 64}, {"chunk_rows": 64, "checksums": True}]
@@ -194,6 +221,24 @@ def test_positions_of_a_device_stay_there(tmp_path: Path, dtype: str, call: str)
         getattr(snapshot, call)(CELLS, BOX, {0: positions})
         snapshot.write()
         assert names[1].read_bytes() == names[0].read_bytes()
+
+
+def test_a_snapshot_that_was_written_and_is_kept_holds_no_descriptor(tmp_path: Path) -> None:
+    """They would keep the blocks of files that were deleted, and run out where a program keeps its snapshots."""
+
+    def here() -> int:
+        open_files = [one for one in Path("/proc/self/fd").iterdir() if one.is_symlink()]
+        return sum(str(tmp_path) in str(one.readlink()) for one in open_files)
+
+    gas, kept = particles(100), []
+    for _ in range(3):
+        snapshot = penstock.Snapshot(tmp_path / "s.hdf5", flat({0: gas}), device="host")
+        snapshot.sort_by_cells(CELLS, BOX, {0: gas["Coordinates"]})
+        snapshot.write()
+        kept.append(snapshot)
+        assert here() == 0
+    with pytest.raises(penstock.Error, match="the snapshot is written already"):
+        kept[0].write()
 
 
 def test_a_device_sorts_no_positions_of_the_host(tmp_path: Path) -> None:

@@ -125,6 +125,28 @@ def test_each_rank_sorts_its_particles(tmp_path: Path, file_each: bool) -> None:
         assert one.read_bytes() == other.read_bytes(), one.name
 
 
+def test_datasets_without_a_row_a_particle_on_each_rank_stay_as_they_are(tmp_path: Path) -> None:
+    """A rank that has as many rows as particles by chance would tear what the others write as it lies."""
+    own = [part(rank, OWNERS["slabs"]) for rank in range(3)]
+    own = [{path: np.ascontiguousarray(array[::-1]) for path, array in fields.items()} for fields in own]
+    counts = [len(fields["PartType0/Coordinates"]) for fields in own]
+    table = np.arange(counts[0])
+    rows = [np.arange(count + rank) for rank, count in enumerate(counts)]
+
+    def work(comm: ThreadComm) -> None:
+        snapshot = penstock.Snapshot(tmp_path / "s.hdf5", own[comm.rank], device="host", comm=comm)
+        snapshot.add_dataset("PartType0/Table", table, is_whole=True)
+        snapshot.add_dataset("PartType0/Events", rows[comm.rank])
+        snapshot.sort_by_cells(**given(comm, own[comm.rank]))
+        snapshot.write()
+
+    assert on_ranks(3, work) == [None] * 3
+    with h5py.File(tmp_path / "s.hdf5") as file:
+        np.testing.assert_array_equal(file["PartType0/Table"][...], table)
+        np.testing.assert_array_equal(file["PartType0/Events"][...], np.concatenate(rows))
+        assert (np.diff(cell_of(file["PartType0/Coordinates"][: counts[0]])) >= 0).all()
+
+
 def test_a_rank_that_sorts_where_others_add_cells_is_told(tmp_path: Path) -> None:
     def work(comm: ThreadComm) -> None:
         fields = part(comm.rank, OWNERS["slabs"])

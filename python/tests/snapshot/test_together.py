@@ -320,3 +320,24 @@ def test_the_calls_of_several_processes_are_in_order(tmp_path: Path) -> None:
     with pytest.raises(penstock.Error, match="process 2 of 2; number them from 0 on"):
         _core.snapshot(context, tmp_path / "s.hdf5", memory="host", process=2, processes=2)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_preset_whose_name_is_taken_is_left_out_whole(tmp_path: Path, processes: int) -> None:
+    def work(comm: ThreadComm, folder: Path, uses_preset: bool) -> None:
+        fields = {"PartType0/Coordinates": np.zeros((4, 3)), "GasParticles": np.arange(3)}
+        several: dict[str, Any] = {"comm": comm, "file_each": True, "virtual_file": True} if processes > 1 else {}
+        snapshot = penstock.Snapshot(folder / "s.hdf5", fields, device="host", **several)
+        if uses_preset:
+            with pytest.raises(penstock.Error, match="GasParticles"):
+                snapshot.use_preset("swift", box_size=1)
+        snapshot.write()
+
+    for folder in ("with", "without"):
+        (tmp_path / folder).mkdir()
+        ran = on_ranks(processes, lambda comm, to=folder: work(comm, tmp_path / to, to == "with"))
+        assert ran == [None] * processes
+    names = sorted(one.name for one in (tmp_path / "with").iterdir())
+    assert len(names) == (3 if processes > 1 else 1)
+    for one in names:
+        assert (tmp_path / "with" / one).read_bytes() == (tmp_path / "without" / one).read_bytes(), one
