@@ -228,17 +228,19 @@ class BatchLoader:
         threads = min(max(len(os.sched_getaffinity(0)) // _CORES_OF_THREAD, _FEWEST_THREADS), _MOST_THREADS)
         how: BatchOptions = {**_DEFAULTS, "threads": threads, **options}
         how.setdefault("ahead", max(1, 2 * how["threads"]))
-        for name, value in (("batch_size", batch_size), ("ahead", how["ahead"]), ("threads", how["threads"])):
+        given = {"batch_size": batch_size, "ahead": how["ahead"], "threads": how["threads"], "world": how["world"]}
+        for name, value in given.items():
             if operator.index(value) < 1:
                 raise ValueError(f"{name} is {value}, it must be 1 or more")
         if operator.index(how["seed"]) < 0:
             raise ValueError(f"seed is {how['seed']}, it must be 0 or more")
-        if not 0 <= how["rank"] < how["world"]:
+        if not 0 <= operator.index(how["rank"]) < how["world"]:
             raise ValueError(f"rank is {how['rank']}, it must be one of the {how['world']} from 0 on")
         self._samples = samples if isinstance(samples, Samples) else Samples(samples)
-        self.batch_size, self.shuffle = batch_size, how["shuffle"]
-        self.seed, self.drop_last = how["seed"], how["drop_last"]
-        self._rank, self._world, self._ahead, self._threads = how["rank"], how["world"], how["ahead"], how["threads"]
+        self.batch_size, self.shuffle = operator.index(batch_size), bool(how["shuffle"])
+        self.seed, self.drop_last = operator.index(how["seed"]), how["drop_last"]
+        self._rank, self._world = operator.index(how["rank"]), operator.index(how["world"])
+        self._ahead, self._threads = how["ahead"], how["threads"]
         self._epoch = self._batch = 0
         self._turn = 0  # of whoever moves the place: one iterator, set_epoch() or load_state_dict()
 
@@ -251,10 +253,8 @@ class BatchLoader:
         """The batches of this epoch that were not handed out yet. RuntimeError in the midst of an epoch whose place
         another iterator, set_epoch() or load_state_dict() has moved."""
         turn = self._take_turn()
+        self._leave_ended()
         order = self._order()
-        if self._batch >= len(self):  # the place behind the last batch of an epoch
-            self._next_epoch()
-            order = self._order()
         pool = ThreadPoolExecutor(self._threads, "penstock-batches")
         waiting: deque[Future[Any]] = deque()
         try:
@@ -286,6 +286,11 @@ class BatchLoader:
         self._turn += 1
         return self._turn
 
+    def _leave_ended(self) -> None:
+        """From behind the last batch of an epoch to the next one. An epoch without batches ends by itself."""
+        if self._batch and self._batch >= len(self):
+            self._next_epoch()
+
     def _next_epoch(self) -> None:
         self._epoch, self._batch = self._epoch + 1, 0
 
@@ -301,8 +306,11 @@ class BatchLoader:
 
     def set_epoch(self, epoch: int) -> None:
         """The next iter() begins this epoch, at its first batch."""
+        number = operator.index(epoch)
+        if number < 0:
+            raise ValueError(f"epoch is {epoch}, it must be 0 or more")
         self._take_turn()
-        self._epoch, self._batch = epoch, 0
+        self._epoch, self._batch = number, 0
 
     def state_dict(self) -> dict[str, int | bool]:
         """The place behind the batches that were handed out, and what the order follows from: numbers."""

@@ -11,7 +11,7 @@ each gets its own bytes in the file.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -64,6 +64,17 @@ class TensorLoader(_BatchLoader, IterableDataset):  # type: ignore[type-arg]
         """Options: as of penstock.data.BatchLoader."""
         tensors = samples if isinstance(samples, TensorSamples) else TensorSamples(samples)
         super().__init__(tensors, batch_size, **options)
+        self._worker_epoch = -1  # that the last iterator of a worker began
+
+    def __iter__(self) -> Iterator[Any]:
+        """A worker that stays begins an epoch each time: it has read ahead of a loop that was left, and another worker
+        less or more, so that they do not know what the rest of that epoch is."""
+        if get_worker_info() is not None:
+            self._leave_ended()
+            if self._epoch == self._worker_epoch:
+                self._next_epoch()
+            self._worker_epoch = self._epoch
+        return super().__iter__()
 
     def _part(self) -> tuple[int, int]:
         """A DataLoader asks its workers in turn."""

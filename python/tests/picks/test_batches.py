@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import json
 import multiprocessing
 import os
 import pickle
@@ -143,6 +144,34 @@ def test_a_place_is_taken_up_again(files: dict[str, Path], handed: int) -> None:
         while len(found) < len(expected):
             found += numbers_of(other)
         assert found == expected
+
+
+def test_a_rank_without_samples_has_the_epochs_of_the_others(opened: Any) -> None:
+    ranks = [BatchLoader(opened["a"], 8, rank=rank, world=len(opened["a"]) + 1) for rank in (0, len(opened["a"]))]
+    for epoch in range(3):
+        assert [loader.state_dict()["epoch"] for loader in ranks] == [epoch] * 2
+        assert [len(list(loader)) for loader in ranks] == [1, 0]
+
+
+def test_an_epoch_that_is_none_is_refused_and_the_place_stays(opened: Any) -> None:
+    loader = BatchLoader(opened["a"], 8)
+    next(iter(loader))
+    place = loader.state_dict()
+    wrong: Any
+    for wrong, error in ((-1, ValueError), (1.5, TypeError), ("a", TypeError), (None, TypeError)):
+        with pytest.raises(error, match="epoch is -1, it must be 0 or more|integer"):
+            loader.set_epoch(wrong)
+        assert loader.state_dict() == place
+
+
+def test_a_place_is_of_plain_numbers(opened: Any) -> None:
+    given: Any = {"seed": np.int64(3), "world": np.int32(2), "shuffle": np.bool_(True)}
+    size: Any = np.int64(8)
+    loader = BatchLoader(opened["a"], size, **given)
+    loader.set_epoch(size)
+    place = json.loads(json.dumps(loader.state_dict()))
+    assert place["epoch"] == 8 and place["seed"] == 3
+    loader.load_state_dict(place)
 
 
 def test_a_place_of_another_order_is_refused(opened: Any) -> None:

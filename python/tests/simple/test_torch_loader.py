@@ -78,6 +78,23 @@ def test_workers_that_stay_go_on_to_the_next_epoch_by_themselves(source: Any) ->
     assert [numbers(batches) for _ in range(3)] == epochs
 
 
+def test_workers_that_stay_begin_the_next_epoch_after_a_loop_that_was_left(source: Any) -> None:
+    """Each has read ahead as far as it likes: what is left of the epoch would lack samples, or have them twice."""
+    plain = ours.BatchLoader(source, 10, seed=3)
+    epochs = [numbers(plain) for _ in range(4)]
+    kept: Any = {"num_workers": 2, "persistent_workers": True, "multiprocessing_context": "fork"}
+    loader = ours.BatchLoader(source, 10, seed=3)
+    loader.load_state_dict(loader.state_dict() | {"batch": len(loader)})  # which is before the first of epoch 1
+    batches = DataLoader(loader, batch_size=None, **kept)
+    for at, batch in enumerate(batches):
+        assert batch[:, 0].int().tolist() == epochs[1][at]
+        if at == 2:
+            break
+    assert numbers(batches) == epochs[2]
+    next(iter(batches))
+    assert len(numbers(batches)) == 11
+
+
 def test_ranks_and_workers_share_each_sample_once(source: Any) -> None:
     ranks = [loaded(ours.BatchLoader(source, 4, seed=1, rank=rank, world=3), 2, "fork") for rank in range(3)]
     assert sorted(number for rank in ranks for batch in rank for number in batch) == list(range(ROWS))
