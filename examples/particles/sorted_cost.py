@@ -77,7 +77,9 @@ def main() -> None:
     options = parser.parse_args()
     arrays: Any = np
     if options.device != "host":
-        import cupy as arrays
+        import cupy
+
+        arrays = cupy
     context = penstock.Context(options.device)
     fields = particles(arrays, options.particles)
     size = sum(array.nbytes for array in fields.values())
