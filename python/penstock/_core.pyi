@@ -118,6 +118,16 @@ def read_header(
     format: str, name: Any
 ) -> tuple[int, int, bytes, dict[str, tuple[str, tuple[int, ...], int]]] | None: ...
 
+# An HDF5 file whose contiguous datasets of plain numbers are found without its library.
+class PlainHdf5:
+    # Device, inode, bytes, time of the last change in nanoseconds.
+    def stamp(self) -> tuple[int, int, int, int]: ...
+    # Type, shape, offset in the file, and an element of the fill value, None where that is zeros. None: of others.
+    def find(self, name: bytes) -> tuple[str, tuple[int, ...], int, bytes | None] | None: ...
+
+# None: the library has to open it, or to tell why it cannot.
+def open_plain_hdf5(name: Any) -> PlainHdf5 | None: ...
+
 # Where one of the beginnings stands first; `end`: nowhere before it.
 def find_begin(descriptor: int, begins: Sequence[bytes], starts: Sequence[int], end: int) -> int: ...
 

@@ -20,6 +20,7 @@ void bind_profile(nb::module_& module);
 void bind_table(nb::module_& module);
 void bind_small_read(nb::module_& module);
 void bind_header(nb::module_& module);
+void bind_plain_hdf5(nb::module_& module);
 void bind_part(nb::module_& module);
 void bind_parts(nb::module_& module);
 void bind_small_load(nb::module_& module);

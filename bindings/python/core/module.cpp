@@ -66,6 +66,7 @@ NB_MODULE(_core, module) {
     python::bind_small_read(module);
     python::bind_small_load(module);
     python::bind_header(module);
+    python::bind_plain_hdf5(module);
     python::bind_part(module);
     python::bind_parts(module);
     python::bind_row_reader(module);

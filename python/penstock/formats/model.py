@@ -116,11 +116,12 @@ class DatasetInfo:
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def plain(cls, name: str, shape: Shape, dtype: DType) -> DatasetInfo:
-        """One that is contiguous and has nothing else to tell, in a fifth of the time: all that is left out is said by
-        the class."""
+    def plain(cls, name: str, shape: Shape, dtype: DType, **more: Any) -> DatasetInfo:
+        """One that is contiguous and has no more to tell, in a fifth of the time: all that is left out is said by the
+        class."""
         made = cls.__new__(cls)
         made.__dict__.update(name=name, shape=shape, dtype=dtype, chunk_shape=shape, attributes={})
+        made.__dict__.update(more)
         return made
 
     @property

@@ -84,4 +84,5 @@ def test_a_plain_hdf5_file_is_opened_once(tmp_path: Path, name: str, monkeypatch
     monkeypatch.setattr(hdf5_shared, "open_file", counting)
     with penstock.open(tmp_path / name, device="host") as found:
         assert found.format == "hdf5" and np.array_equal(found["T"][...].to_numpy(), VALUES)
+        assert found["T"].attrs == {}
     assert opened == [str(tmp_path / name)]

@@ -43,7 +43,7 @@ struct FoundObject {
     std::string refusal{};  // it leads out of the file
 };
 
-class Hdf5File final : public Container {
+class Hdf5File final : public Hdf5Container {
   public:
     explicit Hdf5File(std::unique_ptr<const ByteSource> source)
         : source_(std::move(source)), superblock_(told_superblock(*source_)), blocks_(*source_, superblock_.frame) {
@@ -81,6 +81,24 @@ class Hdf5File final : public Container {
                               .bytes = found->bytes,
                               .skipped = found->skipped};
         });
+    }
+
+    std::optional<StoredDataset> contiguous_dataset(const std::string& name) const override {
+        try {
+            const FoundObject found = resolve(name);
+            if (!found.address) return std::nullopt;
+            const ObjectHeader header = read_object(blocks_, *found.address);
+            if (!header.is_dataset()) return std::nullopt;
+            DescribedDataset described = describe_dataset(blocks_, header, name);
+            const DataLayout& layout = described.layout;
+            const bool is_stored = layout.kind == DataLayout::LayoutKind::contiguous && layout.address.has_value();
+            StoredDataset& stored = described.stored;
+            const bool is_plain = stored.refusal.empty() && stored.filters.empty() && extent_bytes(stored) != 0;
+            if (!is_stored || !is_plain) return std::nullopt;
+            return std::move(stored);
+        } catch (const BadStructure&) {  // what opens it by its name tells
+            return std::nullopt;
+        }
     }
 
   private:
@@ -239,7 +257,7 @@ class Hdf5File final : public Container {
 
 bool is_hdf5(const ByteSource& source) { return find_superblock(source).has_value(); }
 
-ContainerPtr open_hdf5(std::unique_ptr<const ByteSource> source) {
+std::unique_ptr<const Hdf5Container> open_hdf5(std::unique_ptr<const ByteSource> source) {
     return std::make_unique<Hdf5File>(std::move(source));
 }
 

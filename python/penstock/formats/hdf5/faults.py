@@ -60,6 +60,8 @@ def _of_whole_file(file: str, cause: str) -> Error | None:
     driver, truncated = _DRIVER.search(cause), _TRUNCATED.search(cause)
     if "already open for" in cause:
         return _marked(file)
+    if "file locking" in cause:
+        return busy(file, "open, with another setting of HDF5's locks")
     if "file signature not found" in cause:
         begin = _begin(file, 0)
         is_start = 0 < len(begin) < len(_SIGNATURE) and _SIGNATURE.startswith(begin)

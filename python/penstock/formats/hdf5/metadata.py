@@ -156,7 +156,7 @@ class Metadata(Container):
         sources = self._sources.get(stored.info.name)
         if sources is None:
             sources = hdf5_sources.Sources(stored)
-            _keep(self._sources, stored.info.name, sources)
+            keep(self._sources, stored.info.name, sources)
         return sources
 
     def _source_files(self, stored: Stored, box: Box) -> set[str]:
@@ -231,7 +231,7 @@ class Metadata(Container):
             return self._stored[name]
         with explained(self.name, name):
             found = self._with_runs(self._found(file, name))
-        _keep(self._stored, name, found)
+        keep(self._stored, name, found)
         return found
 
     def _found(self, file: h5f.FileID, name: str) -> Stored:
@@ -260,14 +260,14 @@ class Metadata(Container):
     def _table(self, stored: Stored, box: Box) -> ChunkTable:
         info, files = stored.info, (stored.home,)
         if any(low >= high for low, high in zip(box.start, box.stop, strict=True)):
-            return _rows(files, info.ndim, ())
+            return plain_rows(files, info.ndim, ())
         if info.layout == "contiguous" and not info.conversion:
-            return _rows(files, info.ndim, self._extent(stored))
+            return plain_rows(files, info.ndim, self._extent(stored))
         if info.layout == "chunked":
             return self._chunk_table(stored, box)
         if stored.runs is not None:
             return stored.runs.table(box)
-        return _rows(files, info.ndim, ((0, 0, True),))
+        return plain_rows(files, info.ndim, ((0, 0, True),))
 
     def _extent(self, stored: Stored) -> tuple[tuple[int, int, bool], ...]:
         """The row of a contiguous dataset; none when it has no space yet, so that all is fill value."""
@@ -357,7 +357,7 @@ class Metadata(Container):
         return index
 
     def _keep_index(self, name: str, index: ChunkIndex) -> None:
-        _keep(self._indexes, name, index)
+        keep(self._indexes, name, index)
 
     def _object(self, path: bytes) -> h5g.GroupID:
         try:
@@ -379,13 +379,13 @@ def _edges_in_doubt(table: ChunkTable, info: DatasetInfo) -> ChunkTable:
     return replace(table, skipped=np.where(doubtful, -1, table.skipped))
 
 
-def _keep(kept: OrderedDict[str, Any], name: str, value: Any) -> None:
+def keep(kept: OrderedDict[str, Any], name: str, value: Any) -> None:
     kept[name] = value
     if len(kept) > _MOST_KEPT:
         kept.popitem(last=False)
 
 
-def _rows(files: tuple[str, ...], ndim: int, rows: tuple[tuple[int, int, bool], ...]) -> ChunkTable:
+def plain_rows(files: tuple[str, ...], ndim: int, rows: tuple[tuple[int, int, bool], ...]) -> ChunkTable:
     """Rows (offset, bytes, encoded) that hold the whole dataset."""
     count = len(rows)
     return ChunkTable(
@@ -400,7 +400,7 @@ def _rows(files: tuple[str, ...], ndim: int, rows: tuple[tuple[int, int, bool], 
 
 def no_rows(ndim: int) -> ChunkTable:
     """The table of a dataset whose elements HDF5 places itself."""
-    return _rows((), ndim, ())
+    return plain_rows((), ndim, ())
 
 
 def _check_ends(table: ChunkTable, name: str, sizes: list[int]) -> None:

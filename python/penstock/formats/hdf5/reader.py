@@ -1,5 +1,8 @@
 """HDF5 files, opened for reading: h5py reads the metadata, the mover the bytes.
 
+Opening a file in HDF5 takes most of the time of who reads one row of it. So datasets that are contiguous are found by a
+parser of our own, and the file is opened in HDF5 by the first question that goes beyond them.
+
 What must stay true: what is handed out describes the file as it was opened; once it, or a file that it leads to, has
 changed, every question is answered by an Error.
 """
@@ -9,19 +12,44 @@ from __future__ import annotations
 import itertools
 import math
 import os
+from collections import OrderedDict
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from h5py import h5d, h5f
 
+from penstock import _core
+from penstock._arrays.dtype import DType
 from penstock.formats.faults import unsupported
 from penstock.formats.hdf5 import virtual as hdf5_virtual
-from penstock.formats.hdf5.metadata import Metadata
-from penstock.formats.hdf5.open import check_unchanged, stamp_of
-from penstock.formats.hdf5.shared import SharedHandle, share_file
-from penstock.formats.hdf5.stored import Stored
-from penstock.formats.model import Box, ChunkTable, Watch
+from penstock.formats.hdf5.attributes import StoredAttributes
+from penstock.formats.hdf5.metadata import Metadata, keep, plain_rows
+from penstock.formats.hdf5.open import Stamp, check_unchanged, name_bytes, stamp_of
+from penstock.formats.hdf5.shared import SharedHandle, is_open_elsewhere, share_file
+from penstock.formats.hdf5.stored import NO_CHUNKS, Stored
+from penstock.formats.model import Box, ChunkTable, DatasetInfo, Shape, Watch
 
 _MOST_LOOKED_UP = 64  # chunks of a dataset's first box, and a fourth of all
+
+
+class _PlainDataset(NamedTuple):
+    """One that is contiguous, and where it begins in the file."""
+
+    info: DatasetInfo
+    offset_bytes: int
+
+
+_dtype_named = cache(DType.of)
+
+
+def _parsed(name: str, stamp: Stamp) -> _core.PlainHdf5 | None:
+    """None where HDF5 has to open the file, or to tell why it cannot: a program of this process may have it open to
+    write, and locks may be other ones than HDF5 usually takes."""
+    if "HDF5_USE_FILE_LOCKING" in os.environ or is_open_elsewhere():
+        return None
+    parsed = _core.open_plain_hdf5(name)
+    return parsed if parsed is not None and parsed.stamp() == stamp else None
 
 
 class Hdf5(Metadata):
@@ -36,7 +64,12 @@ class Hdf5(Metadata):
         super().__init__(name, skip_checksums)
         self.depth = depth
         self._stamps = {self.name: stamp_of(self.name)}  # of all files that answers depend on
-        self._shared: SharedHandle | None = share_file(self.name, self._stamps[self.name])
+        self._is_closed = False
+        self._parsed = _parsed(self.name, self._stamps[self.name]) if type(self) is Hdf5 else None
+        self._plain: OrderedDict[str, _PlainDataset] = OrderedDict()
+        self._shared: SharedHandle | None = None
+        if self._parsed is None:
+            self._shared = share_file(self.name, self._stamps[self.name])
         self._looked_up: set[str] = set()  # datasets of which a few chunks were found
 
     def close(self) -> None:
@@ -44,13 +77,61 @@ class Hdf5(Metadata):
         self._indexes.clear()
         self._sources.clear()
         self._opened.clear()
-        self._shared = None
+        self._plain.clear()
+        self._is_closed, self._shared, self._parsed = True, None, None
 
-    def _current(self) -> h5f.FileID:
-        if self._shared is None:
+    def _need_current(self) -> None:
+        if self._is_closed:
             raise ValueError(f"{self.name} is closed")
         check_unchanged(self.name, self._stamps[self.name])
+
+    def _current(self) -> h5f.FileID:
+        self._need_current()
+        if self._shared is None:
+            self._shared = share_file(self.name, self._stamps[self.name])
+            self._parsed = None  # one descriptor is enough
         return self._shared.file
+
+    def _found_plain(self, name: str) -> _PlainDataset | None:
+        """None where HDF5 has to be asked."""
+        if self._parsed is None and not self._plain:
+            return None
+        self._need_current()
+        known = self._plain.get(name)
+        if known is None and self._parsed is not None:
+            known = self._described_plain(name, self._parsed.find(name_bytes(name)))
+        return known
+
+    def _described_plain(self, name: str, found: tuple[str, Shape, int, bytes | None] | None) -> _PlainDataset | None:
+        if found is None:
+            return None
+        dtype, shape, offset, fill = found
+        path = name_bytes(name)
+        attributes = StoredAttributes(self.name, lambda: self._object(path), self.hidden_attributes)
+        told = {"fill": fill, "attributes": attributes, "recipe": NO_CHUNKS, "pipeline": NO_CHUNKS}
+        known = _PlainDataset(DatasetInfo.plain(name, shape, _dtype_named(dtype), **told), offset)
+        keep(self._plain, name, known)
+        return known
+
+    def described(self, name: str) -> DatasetInfo | None:
+        known = self._found_plain(name.strip("/"))
+        return super().described(name) if known is None else known.info
+
+    def info(self, name: str) -> DatasetInfo:
+        known = self._found_plain(name.strip("/"))
+        return super().info(name) if known is None else known.info
+
+    def table(self, name: str, box: Box) -> ChunkTable:
+        known = self._found_plain(name.strip("/"))
+        if known is None:
+            return super().table(name, box)
+        bytes = math.prod(known.info.shape) * known.info.dtype.itemsize
+        is_empty = any(low >= high for low, high in zip(box.start, box.stop, strict=True))
+        return plain_rows((self.name,), known.info.ndim, () if is_empty else ((known.offset_bytes, bytes, False),))
+
+    def place(self, name: str) -> int | None:
+        known = self._plain.get(name)
+        return super().place(name) if known is None else known.offset_bytes
 
     @property
     def _reading_file(self) -> h5f.FileID | None:
@@ -97,6 +178,8 @@ class Hdf5(Metadata):
         return ChunkTable((stored.home,), index, origin, offset, size, encoded, skipped=columns[:, 2].copy())
 
     def watch(self, name: str) -> Watch | None:
+        if name in self._plain:
+            return Watch(self.name, *self._stamps[self.name])
         stored = self._described(name)
         plain = stored.info.layout in ("contiguous", "chunked") and stored.home == self.name
         return Watch(self.name, *self._stamps[self.name]) if plain else None

@@ -66,6 +66,12 @@ class SharedHandle:
 _open: dict[_FileKey, _OpenFile] = {}
 
 
+def is_open_elsewhere() -> bool:
+    """Whether this process has HDF5 files open that are no reader's."""
+    with h5py._objects.phil:
+        return bool(h5f.get_obj_count(h5f.OBJ_ALL, h5f.OBJ_FILE) != len(_open))
+
+
 def share_file(name: str, stamp: Stamp) -> SharedHandle:
     """The file that has the stamp, opened if no reader has it. Its name there may be another one."""
     shared = _share_any(name, stamp)

@@ -20,6 +20,7 @@ from penstock.formats.hdf5.types import UnreadableType, dtype_of, raw
 from penstock.formats.hdf5.values import Converted, converted, odd_integers
 from penstock.formats.model import Box, DatasetInfo, Filter, Shape
 
+NO_CHUNKS = "its layout has no chunks"  # so nothing decodes them
 _LAYOUTS = {h5d.COMPACT: "compact", h5d.CONTIGUOUS: "contiguous", h5d.CHUNKED: "chunked", h5d.VIRTUAL: "virtual"}
 
 
@@ -79,7 +80,7 @@ def describe(name: str, dataset: h5d.DatasetID, home: str, attributes: Mapping[s
     shape, largest = _extent(dataset, is_chunked)
     layout = _layout(create, shape)
     is_chunked = layout == "chunked"
-    why = "its layout has no chunks" if how is None else how.why
+    why = NO_CHUNKS if how is None else how.why
     info = DatasetInfo(
         name=name,
         shape=(0,) if shape is None else (*shape, *dims),
