@@ -38,6 +38,7 @@ contains
     integer(c_int64_t), intent(in) :: shape(:)
     type(MPI_Comm), intent(in) :: comm
     type(penstock_error), intent(inout), optional :: error
+    type(penstock_error) :: own
     type(penstock_snapshot_dataset) :: dataset
     character(kind=c_char, len=:), allocatable, target :: own_path, own_dtype
     integer(c_int64_t), target :: turned_shape(penstock_most_dimensions)
@@ -46,6 +47,7 @@ contains
     call MPI_Comm_size(comm, ranks)
     allocate (rows(ranks))
     rank = min(size(shape), penstock_most_dimensions)
+    turned_shape(1) = 0 ! of one value, which has no rows
     turned_shape(1:rank) = shape(rank:1:-1)
     call penstock_mpi_rows(turned_shape(1), rows, comm)
     own_path = penstock_name(path)
@@ -56,7 +58,11 @@ contains
     dataset%rank = size(shape)
     dataset%process_rows = c_loc(rows)
     dataset%process_count = ranks
-    code = penstock_snapshot_add_dataset(snapshot, dataset, error)
+    if (present(error)) then
+      code = penstock_mpi_agreed(penstock_snapshot_add_dataset(snapshot, dataset, error), comm, error)
+    else
+      code = penstock_mpi_agreed(penstock_snapshot_add_dataset(snapshot, dataset, own), comm, own)
+    end if
   end function
 
   ! The group Cells of SWIFT, of the particles of all ranks: count types, after their datasets. Refuses grids and types

@@ -57,8 +57,9 @@ program particles
   options%file_each = merge(1, 0, files == 'each')
   options%virtual_file = options%file_each
   call need(penstock_snapshot_open(context, penstock_name(trim(name)), options, snapshot, error))
-  call need(penstock_mpi_snapshot_array(snapshot, 'PartType1/Coordinates', 'float64', shape(positions, c_int64_t), &
-                                        MPI_COMM_WORLD, error))
+  call need(penstock_mpi_snapshot_array(snapshot, 'PartType1/Coordinates', &
+                                        merge('float65', 'float64', mistake == 'dtype' .and. rank == 1), &
+                                        shape(positions, c_int64_t), MPI_COMM_WORLD, error))
   call need(penstock_mpi_snapshot_array(snapshot, 'PartType1/ParticleIDs', 'uint64', shape(ids, c_int64_t), &
                                         MPI_COMM_WORLD, error))
   cells%cells = [ranks, 1, 1]
@@ -208,10 +209,11 @@ def test_a_failure_is_told_by_its_words(c_program: list[str], tmp_path: Path, ra
         ("unsorted", "particle 5 of PartType1 lies in cell 1, and the one before it in cell 2"),
         ("nan", "particle 4 of PartType1 lies at (1004.000000, "),
         ("fewer", "PartType1/Coordinates has 999 particles, and the cells are of 998; add the dataset first"),
+        ("dtype", "dataset 'PartType1/Coordinates' has the type 'float65', which is none; use names"),
         ("type", "PartType4/Coordinates has 0 particles, and the cells are of 999; add the dataset first"),
     ],
 )
-def test_wrong_cells_are_refused_on_all_ranks(
+def test_what_is_wrong_on_a_rank_is_refused_on_all(
     fortran_program: list[str], tmp_path: Path, mistake: str, words: str
 ) -> None:
     ran = run(fortran_program, 3, str(tmp_path / "s.hdf5"), "-", "one", mistake)
