@@ -55,7 +55,7 @@ contains
     options%mode = penstock_mode_create
     options%size_bytes = bytes
     options%durable = 1
-    call need(penstock_file_open(context, penstock_name(name), options, file, error))
+    call need(penstock_file_open(context, name, options, file, error))
     call need(penstock_write(file, request, error=error))
     call need(penstock_file_close(file, error))
   end subroutine
@@ -63,7 +63,7 @@ contains
   subroutine load()
     type(penstock_result) :: result
     type(c_ptr) :: file
-    call need(penstock_file_open(context, penstock_name(name), file=file, error=error))
+    call need(penstock_file_open(context, name, file=file, error=error))
     call need(penstock_read(file, request, result, error))
     print '(i0,2a)', result%bytes, ' bytes by path ', penstock_string(result%path)
     call need(penstock_file_close(file, error))

@@ -3,7 +3,9 @@
 ! Everything penstock.h promises holds here; read its numbered conventions first. What Fortran adds:
 !
 ! 1. Handles are c_ptr. A handle passed where another is wanted is refused.
-! 2. Absent optional arguments are null pointers, and file names end in c_null_char (see penstock_name).
+! 2. Absent optional arguments are null pointers. Names are text as it is, without trailing blanks. Those that end in
+!    c_null_char, as penstock_name makes them, mean the same; text of structs, and names in calls that end in
+!    _set_attribute, must end so.
 ! 3. Sizes are c_int64_t, as Fortran has no unsigned integers: none above 2**63 - 1.
 ! 4. Structs have the right struct_size from their declaration on.
 ! 5. C says the dimension that is farthest in memory first, Fortran the nearest. penstock_shape gives the shape of a
@@ -15,6 +17,7 @@ module penstock
   use, intrinsic :: iso_c_binding
   implicit none
   public
+  private :: file_open_by_text, datafile_open_by_text, dataset_open_by_text
 
   enum, bind(c)
     enumerator :: penstock_ok = 0, penstock_invalid_argument = 1, penstock_not_found = 2
@@ -272,14 +275,6 @@ module penstock
       type(penstock_error), intent(inout), optional :: error
     end function
 
-    integer(c_int) function penstock_file_open(context, name, options, file, error) bind(c)
-      import
-      type(c_ptr), value :: context
-      character(kind=c_char), intent(in) :: name(*)
-      type(penstock_open_options), intent(in), optional :: options
-      type(c_ptr), intent(out) :: file
-      type(penstock_error), intent(inout), optional :: error
-    end function
     integer(c_int) function penstock_file_close(file, error) bind(c)
       import
       type(c_ptr), value :: file
@@ -384,14 +379,6 @@ module penstock
       type(c_ptr), value :: transfer
     end subroutine
 
-    integer(c_int) function penstock_datafile_open(context, name, options, datafile, error) bind(c)
-      import
-      type(c_ptr), value :: context
-      character(kind=c_char), intent(in) :: name(*)
-      type(penstock_datafile_options), intent(in), optional :: options
-      type(c_ptr), intent(out) :: datafile
-      type(penstock_error), intent(inout), optional :: error
-    end function
     subroutine penstock_datafile_close(datafile) bind(c)
       import
       type(c_ptr), value :: datafile
@@ -407,13 +394,6 @@ module penstock
       type(c_ptr), value :: datafile
       integer(c_int64_t), value :: index
       type(penstock_text), intent(inout) :: name
-      type(penstock_error), intent(inout), optional :: error
-    end function
-    integer(c_int) function penstock_dataset_open(datafile, name, dataset, error) bind(c)
-      import
-      type(c_ptr), value :: datafile
-      character(kind=c_char), intent(in), optional :: name(*)
-      type(c_ptr), intent(out) :: dataset
       type(penstock_error), intent(inout), optional :: error
     end function
     subroutine penstock_dataset_close(dataset) bind(c)
@@ -444,9 +424,73 @@ module penstock
     end function
   end interface
 
+  interface penstock_file_open
+    integer(c_int) function penstock_file_open_as_in_c(context, name, options, file, error) &
+        bind(c, name='penstock_file_open')
+      import
+      type(c_ptr), value :: context
+      character(kind=c_char), intent(in) :: name(*)
+      type(penstock_open_options), intent(in), optional :: options
+      type(c_ptr), intent(out) :: file
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    module procedure file_open_by_text
+  end interface
+
+  interface penstock_datafile_open
+    integer(c_int) function penstock_datafile_open_as_in_c(context, name, options, datafile, error) &
+        bind(c, name='penstock_datafile_open')
+      import
+      type(c_ptr), value :: context
+      character(kind=c_char), intent(in) :: name(*)
+      type(penstock_datafile_options), intent(in), optional :: options
+      type(c_ptr), intent(out) :: datafile
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    module procedure datafile_open_by_text
+  end interface
+
+  interface penstock_dataset_open
+    integer(c_int) function penstock_dataset_open_as_in_c(datafile, name, dataset, error) &
+        bind(c, name='penstock_dataset_open')
+      import
+      type(c_ptr), value :: datafile
+      character(kind=c_char), intent(in), optional :: name(*)
+      type(c_ptr), intent(out) :: dataset
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    module procedure dataset_open_by_text
+  end interface
+
 contains
 
-  ! A file name as penstock_file_open wants it: without trailing blanks, ended by c_null_char.
+  integer(c_int) function file_open_by_text(context, name, options, file, error) result(code)
+    type(c_ptr), value :: context
+    character(len=*), intent(in) :: name
+    type(penstock_open_options), intent(in), optional :: options
+    type(c_ptr), intent(out) :: file
+    type(penstock_error), intent(inout), optional :: error
+    code = penstock_file_open_as_in_c(context, penstock_name(name), options, file, error)
+  end function
+
+  integer(c_int) function datafile_open_by_text(context, name, options, datafile, error) result(code)
+    type(c_ptr), value :: context
+    character(len=*), intent(in) :: name
+    type(penstock_datafile_options), intent(in), optional :: options
+    type(c_ptr), intent(out) :: datafile
+    type(penstock_error), intent(inout), optional :: error
+    code = penstock_datafile_open_as_in_c(context, penstock_name(name), options, datafile, error)
+  end function
+
+  integer(c_int) function dataset_open_by_text(datafile, name, dataset, error) result(code)
+    type(c_ptr), value :: datafile
+    character(len=*), intent(in) :: name
+    type(c_ptr), intent(out) :: dataset
+    type(penstock_error), intent(inout), optional :: error
+    code = penstock_dataset_open_as_in_c(datafile, penstock_name(name), dataset, error)
+  end function
+
+  ! Text as a struct that C reads points to it: without trailing blanks, ended by c_null_char.
   function penstock_name(name) result(ended)
     character(len=*), intent(in) :: name
     character(kind=c_char, len=:), allocatable :: ended

@@ -2,7 +2,7 @@
 !
 ! Everything penstock_history.h promises holds here, and what penstock.f90 says of its conventions. Fields are defined
 ! as their Fortran arrays are declared: penstock_history_field takes the nearest dimension first, and ncdump shows it
-! last. Names are text as it is. Those that end in c_null_char, as penstock_name makes them, mean the same.
+! last.
 module penstock_history
   use penstock
   implicit none

@@ -7,6 +7,7 @@ module penstock_restart
   use penstock_snapshot
   implicit none
   private :: get_number, set_number, array_of_int64, array_of_int32
+  private :: open_by_text, stored_by_text, numbers_by_text, text_by_text
 
   type, bind(c) :: penstock_restart_options
     integer(c_int64_t) :: struct_size = 32
@@ -30,14 +31,6 @@ module penstock_restart
   end type
 
   interface
-    integer(c_int) function penstock_restart_open(context, name, options, restart, error) bind(c)
-      import
-      type(c_ptr), value :: context
-      character(kind=c_char), intent(in) :: name(*)
-      type(penstock_restart_options), intent(in), optional :: options
-      type(c_ptr), intent(out) :: restart
-      type(penstock_error), intent(inout), optional :: error
-    end function
     integer(c_int) function penstock_restart_set_field(restart, field, error) bind(c)
       import
       type(c_ptr), value :: restart
@@ -70,28 +63,6 @@ module penstock_restart
       import
       type(c_ptr), value :: restart
       integer(c_int32_t), intent(out) :: found
-      type(penstock_error), intent(inout), optional :: error
-    end function
-    integer(c_int) function penstock_restart_stored(restart, field, shape, rank, dtype, error) bind(c)
-      import
-      type(c_ptr), value :: restart
-      character(kind=c_char), intent(in) :: field(*)
-      integer(c_int64_t), intent(out) :: shape(penstock_most_dimensions), rank
-      type(penstock_text), intent(inout), optional :: dtype
-      type(penstock_error), intent(inout), optional :: error
-    end function
-    integer(c_int) function penstock_restart_get_numbers(restart, name, dtype, values, bytes, error) bind(c)
-      import
-      type(c_ptr), value :: restart, values
-      character(kind=c_char), intent(in) :: name(*), dtype(*)
-      integer(c_int64_t), value :: bytes
-      type(penstock_error), intent(inout), optional :: error
-    end function
-    integer(c_int) function penstock_restart_get_text(restart, name, text, error) bind(c)
-      import
-      type(c_ptr), value :: restart
-      character(kind=c_char), intent(in) :: name(*)
-      type(penstock_text), intent(inout) :: text
       type(penstock_error), intent(inout), optional :: error
     end function
     integer(c_int) function penstock_restart_read(restart, facts, error) bind(c)
@@ -157,6 +128,56 @@ module penstock_restart
     end subroutine
   end interface
 
+  interface penstock_restart_open
+    integer(c_int) function penstock_restart_open_as_in_c(context, name, options, restart, error) &
+        bind(c, name='penstock_restart_open')
+      import
+      type(c_ptr), value :: context
+      character(kind=c_char), intent(in) :: name(*)
+      type(penstock_restart_options), intent(in), optional :: options
+      type(c_ptr), intent(out) :: restart
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    module procedure open_by_text
+  end interface
+
+  interface penstock_restart_stored
+    integer(c_int) function penstock_restart_stored_as_in_c(restart, field, shape, rank, dtype, error) &
+        bind(c, name='penstock_restart_stored')
+      import
+      type(c_ptr), value :: restart
+      character(kind=c_char), intent(in) :: field(*)
+      integer(c_int64_t), intent(out) :: shape(penstock_most_dimensions), rank
+      type(penstock_text), intent(inout), optional :: dtype
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    module procedure stored_by_text
+  end interface
+
+  interface penstock_restart_get_text
+    integer(c_int) function penstock_restart_get_text_as_in_c(restart, name, text, error) &
+        bind(c, name='penstock_restart_get_text')
+      import
+      type(c_ptr), value :: restart
+      character(kind=c_char), intent(in) :: name(*)
+      type(penstock_text), intent(inout) :: text
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    module procedure text_by_text
+  end interface
+
+  interface penstock_restart_get_numbers
+    integer(c_int) function penstock_restart_get_numbers_as_in_c(restart, name, dtype, values, bytes, error) &
+        bind(c, name='penstock_restart_get_numbers')
+      import
+      type(c_ptr), value :: restart, values
+      character(kind=c_char), intent(in) :: name(*), dtype(*)
+      integer(c_int64_t), value :: bytes
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    module procedure numbers_by_text
+  end interface
+
   ! An attribute that is one number.
   interface penstock_restart_set_number
     module procedure set_double, set_int32, set_int64
@@ -171,6 +192,41 @@ module penstock_restart
   end interface
 
 contains
+
+  integer(c_int) function open_by_text(context, name, options, restart, error) result(code)
+    type(c_ptr), value :: context
+    character(len=*), intent(in) :: name
+    type(penstock_restart_options), intent(in), optional :: options
+    type(c_ptr), intent(out) :: restart
+    type(penstock_error), intent(inout), optional :: error
+    code = penstock_restart_open_as_in_c(context, penstock_name(name), options, restart, error)
+  end function
+
+  integer(c_int) function stored_by_text(restart, field, shape, rank, dtype, error) result(code)
+    type(c_ptr), value :: restart
+    character(len=*), intent(in) :: field
+    integer(c_int64_t), intent(out) :: shape(penstock_most_dimensions), rank
+    type(penstock_text), intent(inout), optional :: dtype
+    type(penstock_error), intent(inout), optional :: error
+    code = penstock_restart_stored_as_in_c(restart, penstock_name(field), shape, rank, dtype, error)
+  end function
+
+  integer(c_int) function numbers_by_text(restart, name, dtype, values, bytes, error) result(code)
+    type(c_ptr), value :: restart, values
+    character(len=*), intent(in) :: name, dtype
+    integer(c_int64_t), value :: bytes
+    type(penstock_error), intent(inout), optional :: error
+    code = penstock_restart_get_numbers_as_in_c(restart, penstock_name(name), penstock_name(dtype), values, bytes, &
+                                                error)
+  end function
+
+  integer(c_int) function text_by_text(restart, name, text, error) result(code)
+    type(c_ptr), value :: restart
+    character(len=*), intent(in) :: name
+    type(penstock_text), intent(inout) :: text
+    type(penstock_error), intent(inout), optional :: error
+    code = penstock_restart_get_text_as_in_c(restart, penstock_name(name), text, error)
+  end function
 
   ! penstock_restart_set_field of an array as it is declared in Fortran: the nearest dimension first. start counts from
   ! 1, as indices do; without it and count the box is the whole field.
@@ -254,32 +310,35 @@ contains
     code = set_number(restart, name, 'int64', c_loc(value), error)
   end function
 
-  integer(c_int) function get_number(restart, name, dtype, value, bytes) result(code)
+  integer(c_int) function get_number(restart, name, dtype, value, bytes, error) result(code)
     type(c_ptr), intent(in) :: restart, value
     character(len=*), intent(in) :: name, dtype
     integer, intent(in) :: bytes
-    code = penstock_restart_get_numbers(restart, penstock_name(name), penstock_name(dtype), value, &
-                                        int(bytes, c_int64_t))
+    type(penstock_error), intent(inout), optional :: error
+    code = numbers_by_text(restart, name, dtype, value, int(bytes, c_int64_t), error)
   end function
 
-  integer(c_int) function get_double(restart, name, value) result(code)
+  integer(c_int) function get_double(restart, name, value, error) result(code)
     type(c_ptr), intent(in) :: restart
     character(len=*), intent(in) :: name
     real(c_double), intent(inout), target :: value
-    code = get_number(restart, name, 'float64', c_loc(value), 8)
+    type(penstock_error), intent(inout), optional :: error
+    code = get_number(restart, name, 'float64', c_loc(value), 8, error)
   end function
 
-  integer(c_int) function get_int32(restart, name, value) result(code)
+  integer(c_int) function get_int32(restart, name, value, error) result(code)
     type(c_ptr), intent(in) :: restart
     character(len=*), intent(in) :: name
     integer(c_int32_t), intent(inout), target :: value
-    code = get_number(restart, name, 'int32', c_loc(value), 4)
+    type(penstock_error), intent(inout), optional :: error
+    code = get_number(restart, name, 'int32', c_loc(value), 4, error)
   end function
 
-  integer(c_int) function get_int64(restart, name, value) result(code)
+  integer(c_int) function get_int64(restart, name, value, error) result(code)
     type(c_ptr), intent(in) :: restart
     character(len=*), intent(in) :: name
     integer(c_int64_t), intent(inout), target :: value
-    code = get_number(restart, name, 'int64', c_loc(value), 8)
+    type(penstock_error), intent(inout), optional :: error
+    code = get_number(restart, name, 'int64', c_loc(value), 8, error)
   end function
 end module

@@ -7,6 +7,7 @@ module penstock_snapshot
   use penstock
   implicit none
   private :: set_numbers, pointed, array_of_int64, array_of_int32
+  private :: open_by_text, group_by_text, link_by_text, external_by_text
 
   type, bind(c) :: penstock_snapshot_options
     integer(c_int64_t) :: struct_size = 48
@@ -73,32 +74,6 @@ module penstock_snapshot
   end type
 
   interface
-    integer(c_int) function penstock_snapshot_open(context, name, options, snapshot, error) bind(c)
-      import
-      type(c_ptr), value :: context
-      character(kind=c_char), intent(in) :: name(*)
-      type(penstock_snapshot_options), intent(in), optional :: options
-      type(c_ptr), intent(out) :: snapshot
-      type(penstock_error), intent(inout), optional :: error
-    end function
-    integer(c_int) function penstock_snapshot_add_group(snapshot, path, error) bind(c)
-      import
-      type(c_ptr), value :: snapshot
-      character(kind=c_char), intent(in) :: path(*)
-      type(penstock_error), intent(inout), optional :: error
-    end function
-    integer(c_int) function penstock_snapshot_add_link(snapshot, path, target_path, error) bind(c)
-      import
-      type(c_ptr), value :: snapshot
-      character(kind=c_char), intent(in) :: path(*), target_path(*)
-      type(penstock_error), intent(inout), optional :: error
-    end function
-    integer(c_int) function penstock_snapshot_add_external_link(snapshot, path, file, target_path, error) bind(c)
-      import
-      type(c_ptr), value :: snapshot
-      character(kind=c_char), intent(in) :: path(*), file(*), target_path(*)
-      type(penstock_error), intent(inout), optional :: error
-    end function
     integer(c_int) function penstock_snapshot_add_values(snapshot, dataset, values, bytes, error) bind(c)
       import
       type(c_ptr), value :: snapshot
@@ -220,6 +195,52 @@ module penstock_snapshot
     end subroutine
   end interface
 
+  interface penstock_snapshot_open
+    integer(c_int) function penstock_snapshot_open_as_in_c(context, name, options, snapshot, error) &
+        bind(c, name='penstock_snapshot_open')
+      import
+      type(c_ptr), value :: context
+      character(kind=c_char), intent(in) :: name(*)
+      type(penstock_snapshot_options), intent(in), optional :: options
+      type(c_ptr), intent(out) :: snapshot
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    module procedure open_by_text
+  end interface
+
+  interface penstock_snapshot_add_group
+    integer(c_int) function penstock_snapshot_add_group_as_in_c(snapshot, path, error) &
+        bind(c, name='penstock_snapshot_add_group')
+      import
+      type(c_ptr), value :: snapshot
+      character(kind=c_char), intent(in) :: path(*)
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    module procedure group_by_text
+  end interface
+
+  interface penstock_snapshot_add_link
+    integer(c_int) function penstock_snapshot_add_link_as_in_c(snapshot, path, target_path, error) &
+        bind(c, name='penstock_snapshot_add_link')
+      import
+      type(c_ptr), value :: snapshot
+      character(kind=c_char), intent(in) :: path(*), target_path(*)
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    module procedure link_by_text
+  end interface
+
+  interface penstock_snapshot_add_external_link
+    integer(c_int) function penstock_snapshot_add_external_link_as_in_c(snapshot, path, file, target_path, error) &
+        bind(c, name='penstock_snapshot_add_external_link')
+      import
+      type(c_ptr), value :: snapshot
+      character(kind=c_char), intent(in) :: path(*), file(*), target_path(*)
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    module procedure external_by_text
+  end interface
+
   ! An attribute that is one number, or an array of numbers (also of one): of the group or dataset of that path; '/' is
   ! the file.
   interface penstock_snapshot_number
@@ -233,6 +254,37 @@ module penstock_snapshot
 
 contains
 
+  integer(c_int) function open_by_text(context, name, options, snapshot, error) result(code)
+    type(c_ptr), value :: context
+    character(len=*), intent(in) :: name
+    type(penstock_snapshot_options), intent(in), optional :: options
+    type(c_ptr), intent(out) :: snapshot
+    type(penstock_error), intent(inout), optional :: error
+    code = penstock_snapshot_open_as_in_c(context, penstock_name(name), options, snapshot, error)
+  end function
+
+  integer(c_int) function group_by_text(snapshot, path, error) result(code)
+    type(c_ptr), value :: snapshot
+    character(len=*), intent(in) :: path
+    type(penstock_error), intent(inout), optional :: error
+    code = penstock_snapshot_add_group_as_in_c(snapshot, penstock_name(path), error)
+  end function
+
+  integer(c_int) function link_by_text(snapshot, path, target_path, error) result(code)
+    type(c_ptr), value :: snapshot
+    character(len=*), intent(in) :: path, target_path
+    type(penstock_error), intent(inout), optional :: error
+    code = penstock_snapshot_add_link_as_in_c(snapshot, penstock_name(path), penstock_name(target_path), error)
+  end function
+
+  integer(c_int) function external_by_text(snapshot, path, file, target_path, error) result(code)
+    type(c_ptr), value :: snapshot
+    character(len=*), intent(in) :: path, file, target_path
+    type(penstock_error), intent(inout), optional :: error
+    code = penstock_snapshot_add_external_link_as_in_c(snapshot, penstock_name(path), penstock_name(file), &
+                                                       penstock_name(target_path), error)
+  end function
+
   ! penstock_snapshot_add_dataset of an array as it is declared in Fortran: the nearest dimension first.
   integer(c_int) function array_of_int64(snapshot, path, dtype, shape, error) result(code)
     type(c_ptr), intent(in) :: snapshot
@@ -243,12 +295,10 @@ contains
     character(kind=c_char, len=:), allocatable, target :: own_path, own_dtype
     integer(c_int64_t), target :: turned_shape(penstock_most_dimensions)
     integer :: rank
-    own_path = penstock_name(path)
-    own_dtype = penstock_name(dtype)
+    call penstock_point_to(path, own_path, dataset%path)
+    call penstock_point_to(dtype, own_dtype, dataset%dtype)
     rank = min(size(shape), penstock_most_dimensions)
     turned_shape(1:rank) = shape(rank:1:-1)
-    dataset%path = c_loc(own_path)
-    dataset%dtype = c_loc(own_dtype)
     dataset%shape = c_loc(turned_shape)
     dataset%rank = size(shape)
     code = penstock_snapshot_add_dataset(snapshot, dataset, error)
@@ -270,10 +320,9 @@ contains
     type(penstock_snapshot_attribute) :: attribute
     character(kind=c_char, len=:), allocatable, target :: own_name, own_text
     type(c_ptr), target :: texts(1)
-    own_name = penstock_name(name)
+    call penstock_point_to(name, own_name, attribute%name)
     own_text = text//c_null_char
     texts(1) = c_loc(own_text)
-    attribute%name = c_loc(own_name)
     attribute%texts = c_loc(texts)
     code = penstock_snapshot_set_attribute(snapshot, penstock_name(path), attribute, error)
   end function
@@ -312,11 +361,9 @@ contains
     type(penstock_snapshot_attribute) :: attribute
     character(kind=c_char, len=:), allocatable, target :: own_name, own_dtype
     integer(c_int64_t), target :: own_shape(1)  ! none or one dimension
-    own_name = penstock_name(name)
-    own_dtype = penstock_name(dtype)
+    call penstock_point_to(name, own_name, attribute%name)
+    call penstock_point_to(dtype, own_dtype, attribute%dtype)
     own_shape = sum(shape)
-    attribute%name = c_loc(own_name)
-    attribute%dtype = c_loc(own_dtype)
     attribute%values = values
     attribute%shape = c_loc(own_shape)
     attribute%rank = size(shape, kind=c_int32_t)

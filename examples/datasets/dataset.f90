@@ -23,8 +23,8 @@ program dataset_example
   end do
   call make(field)
   call need(penstock_context_create(context=context, error=error))
-  call need(penstock_datafile_open(context, penstock_name(name), datafile=datafile, error=error))
-  call need(penstock_dataset_open(datafile, penstock_name('data'), dataset, error))
+  call need(penstock_datafile_open(context, name, datafile=datafile, error=error))
+  call need(penstock_dataset_open(datafile, 'data', dataset, error))
   call need(penstock_dataset_describe(dataset, info, error))
   print '(2a, *(1x, i0))', penstock_string(info%dtype), ' of shape', penstock_shape(info)
   box%start = [1_c_int64_t, 41_c_int64_t]                  ! the first column of row 41

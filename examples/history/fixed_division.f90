@@ -1,9 +1,7 @@
 ! One compressed Zarr store of all ranks of a model whose division is fixed, and divides badly: rank r has the rows from
 ! ny * r / ranks on, inside a halo of one row and one column. They are exchanged for boxes of which a store is made.
 !
-!     modules="penstock penstock_history penstock_mpi penstock_mpi_exchange"
-!     share=$(python -c 'import os, penstock; print(os.path.dirname(penstock.get_fortran_source()))')
-!     mpifort $(printf "$share/%s.f90 " $modules) fixed_division.f90 $(penstock config --libs) -o fixed_division
+!     mpifort $(penstock config --mpi-fortran) fixed_division.f90 $(penstock config --libs) -o fixed_division
 !     mpirun -n 7 ./fixed_division run.zarr
 program fixed_division
   use mpi_f08

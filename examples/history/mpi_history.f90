@@ -1,9 +1,7 @@
 ! A compressed Zarr store of all ranks of an MPI program, from Fortran: each rank compresses its rows and writes them to
-! files of its own. Compile the modules of Penstock and this file with mpifort, in this order:
+! files of its own. Compile it with the modules:
 !
-!     modules="penstock penstock_history penstock_mpi"
-!     share=$(python -c 'import os, penstock; print(os.path.dirname(penstock.get_fortran_source()))')
-!     mpifort $(printf "$share/%s.f90 " $modules) mpi_history.f90 $(penstock config --libs) -o mpi_history_fortran
+!     mpifort $(penstock config --mpi-fortran) mpi_history.f90 $(penstock config --libs) -o mpi_history_fortran
 !     mpirun -n 4 ./mpi_history_fortran run.zarr
 !
 ! penstock_history_split gives ranks equal numbers of rows, and the last ones what is left, or none.

@@ -25,7 +25,7 @@ program particles_example
   id = [(i, i=1, n)]
   options%memory = penstock_system
   call need(penstock_context_create(context=context, error=error))
-  call need(penstock_snapshot_open(context, penstock_name('particles.hdf5'), options, snapshot, error))
+  call need(penstock_snapshot_open(context, 'particles.hdf5', options, snapshot, error))
   call need(penstock_snapshot_array(snapshot, paths(1), 'float64', [3_c_int64_t, int(n, c_int64_t)], error))
   call need(penstock_snapshot_array(snapshot, paths(2), 'float32', [3_c_int64_t, int(n, c_int64_t)], error))
   call need(penstock_snapshot_array(snapshot, paths(3), 'uint64', [int(n, c_int64_t)], error))

@@ -1,9 +1,7 @@
 ! A restart of all ranks of an MPI program, from Fortran: each rank has some of the particles, and another number of
-! ranks goes on with them. Compile the modules of Penstock and this file with mpifort, in this order:
+! ranks goes on with them. Compile it with the modules:
 !
-!     modules="penstock penstock_history penstock_mpi penstock_snapshot penstock_restart penstock_mpi_restart"
-!     share=$(python -c 'import os, penstock; print(os.path.dirname(penstock.get_fortran_source()))')
-!     mpifort $(printf "$share/%s.f90 " $modules) mpi_restart.f90 $(penstock config --libs) -o mpi_restart
+!     mpifort $(penstock config --mpi-fortran) mpi_restart.f90 $(penstock config --libs) -o mpi_restart
 !     mpirun -n 4 ./mpi_restart run_restart
 !     mpirun -n 3 ./mpi_restart run_restart
 !
@@ -41,7 +39,7 @@ program mpi_restart
   options%memory = penstock_system  ! the particles of this example are of the host
   name = 'run_restart'
   if (command_argument_count() > 0) call get_command_argument(1, name)
-  call need(penstock_restart_open(context, penstock_name(name), options, restart, error))
+  call need(penstock_restart_open(context, name, options, restart, error))
   first = all*rank/ranks + 1
   own = all*(rank + 1)/ranks - first + 1
   allocate (x(3, own))

@@ -45,8 +45,17 @@ def get_fortran_source() -> str:
 
 def fortran_sources() -> str:
     """For a shell: the modules to compile with a Fortran program, in the order that they need."""
+    return _sources("penstock", "penstock_history", "penstock_snapshot", "penstock_restart")
+
+
+def mpi_fortran_sources() -> str:
+    """The same for a program of MPI, which `mpifort` compiles: these modules, and those that call MPI."""
+    parts = ("mpi", "mpi_exchange", "mpi_snapshot", "mpi_restart")
+    return f"{fortran_sources()} {_sources(*(f'penstock_{part}' for part in parts))}"
+
+
+def _sources(*modules: str) -> str:
     folder = Path(get_fortran_source()).parent
-    modules = ("penstock", "penstock_history", "penstock_snapshot", "penstock_restart")
     return shlex.join(str(folder / f"{name}.f90") for name in modules)
 
 

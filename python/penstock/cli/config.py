@@ -16,6 +16,9 @@ def config(
     libs: Annotated[bool, typer.Option("--libs", help="Flags that link, with the rpath.")] = False,
     rpath: Annotated[bool, typer.Option("--rpath", help="The rpath alone, to add to those of pkg-config.")] = False,
     fortran: Annotated[bool, typer.Option("--fortran", help="The Fortran modules, sources to compile.")] = False,
+    mpi_fortran: Annotated[
+        bool, typer.Option("--mpi-fortran", help="The same with those for MPI, for mpifort.")
+    ] = False,
     cmake_dir: Annotated[bool, typer.Option("--cmake-dir", help="Folder for -Dpenstock_DIR of CMake.")] = False,
     pkg_config_dir: Annotated[bool, typer.Option("--pkg-config-dir", help="Folder for PKG_CONFIG_PATH.")] = False,
 ) -> int:
@@ -30,6 +33,7 @@ def config(
         "libs": (libs, _include.libs),
         "rpath": (rpath, _include.rpath),
         "fortran": (fortran, _include.fortran_sources),
+        "mpi-fortran": (mpi_fortran, _include.mpi_fortran_sources),
         "cmake-dir": (cmake_dir, lambda: shlex.quote(_include.get_cmake_dir())),
         "pkg-config-dir": (pkg_config_dir, lambda: shlex.quote(_include.get_pkgconfig_dir())),
     }

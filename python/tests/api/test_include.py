@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from c_abi.compilers import works
+from c_abi.mpi_rig import MAY_START
 from command import assert_one_line_error, run_penstock
 from places import EXAMPLES, ROOT
 
@@ -165,6 +167,18 @@ def test_a_fortran_program_is_built_by_what_config_prints(tmp_path: Path) -> Non
     assert "snapshot.bin holds 1048576 cells, read back as they were" in text
 
 
+def test_a_fortran_program_of_mpi_is_built_by_what_config_prints(tmp_path: Path) -> None:
+    if not works("mpifort"):
+        pytest.skip("no MPI with a Fortran compiler")
+    sources = [*asked("--mpi-fortran"), EXAMPLES / "restart/mpi_restart.f90"]
+    folder = Path(ps.get_fortran_source()).parent
+    assert {Path(one) for one in sources[:-1]} == set(folder.glob("*.f90"))
+    assert compiled(["mpifort", "-J", tmp_path, *sources, *asked("--libs"), "-o", tmp_path / "program"]).returncode == 0
+    command = ["mpirun", "-n", "2", str(tmp_path / "program"), str(tmp_path / "run")]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, env=os.environ | MAY_START)
+    assert ran.returncode == 0 and "generation 2 of 2 ranks" in ran.stdout, ran.stdout + ran.stderr
+
+
 def test_pkg_config_finds_the_package_where_config_says(tmp_path: Path) -> None:
     compiler, tool = shutil.which("gcc") or shutil.which("cc"), shutil.which("pkg-config")
     if compiler is None or tool is None:
@@ -186,7 +200,9 @@ def test_all_of_config_is_there_and_python_says_the_same() -> None:
     assert lines["pkg-config-dir"] == ps.get_pkgconfig_dir() and Path(lines["pkg-config-dir"], "penstock.pc").is_file()
 
 
-@pytest.mark.parametrize("option", ["--cflags", "--libs", "--rpath", "--fortran", "--cmake-dir", "--pkg-config-dir"])
+@pytest.mark.parametrize(
+    "option", ["--cflags", "--libs", "--rpath", "--fortran", "--mpi-fortran", "--cmake-dir", "--pkg-config-dir"]
+)
 def test_an_installation_without_them_says_what_to_do(option: str, tmp_path: Path) -> None:
     """The package without what compilers need, as in a source tree: of lib/ the library alone is left."""
     package, bare = Path(ps.__file__).parent, tmp_path / "penstock"
