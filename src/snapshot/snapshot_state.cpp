@@ -308,6 +308,10 @@ void SnapshotState::open_file(const std::string& place) {
     const std::string name = options_.file_each ? name_of_process(name_, options_.process) : name_;
     file_.emplace(context_, SnapshotFileOptions{name, whole_bytes(image_), options_.durable, options_.replace,
                                                 options_.processes > 1 && !options_.file_each});
+    if (!virtual_) return;
+    shown_image_ = formats::lay_out(virtual_->tree());
+    shown_file_.emplace(context_, SnapshotFileOptions{name_, whole_bytes(shown_image_), options_.durable,
+                                                      options_.replace, false});
 }
 
 void SnapshotState::begin(const std::string& place) {
@@ -353,21 +357,19 @@ SnapshotFacts SnapshotState::move(std::span<const CheckedField> parts, const Sna
 }
 
 SnapshotFacts SnapshotState::write(std::span<const SnapshotField> fields, const SnapshotWatch& goes_on) {
-    const char* operation = "write snapshot";
     const bool is_alone = options_.processes == 1;
-    if (!is_alone || stage_ != WriteStage::moved)
-        check_stage(operation, is_alone ? WriteStage::told : WriteStage::begun);
+    check_stage("write snapshot", is_alone ? WriteStage::told : WriteStage::begun);
     const std::vector<CheckedField> parts = checked(fields);
     const auto began = Clock::now();
-    if (is_alone) open_file({});
     SnapshotFacts facts;
     try {
+        if (is_alone) open_file({});
         facts = move(parts, goes_on);
         if (is_maker()) write_image(image_, name_, file_->file());
         file_->settle();
         if (is_alone) give_names();
     } catch (...) {
-        if (is_alone) file_.reset();  // nothing is left of it
+        if (is_alone) let_go();
         throw;
     }
     stage_ = WriteStage::moved;
@@ -381,25 +383,22 @@ void SnapshotState::give_names() {
     if (virtual_) write_virtual_file();
 }
 
-void SnapshotState::write_virtual_file() const {
-    const formats::Hdf5Image image = formats::lay_out(virtual_->tree());
-    SnapshotFile shown_file(context_,
-                            SnapshotFileOptions{name_, whole_bytes(image), options_.durable, options_.replace, false});
+void SnapshotState::write_virtual_file() {
     std::vector<FieldPiece> pieces;
     for (const auto& [path, kept] : shown_) {
         const formats::ObjectNumber object = virtual_->fields().at(path).object;
         const std::vector<FieldPiece> some =
-            pieces_of(kept.field, 0, virtual_->tree().objects[object].dataset, image.objects[object].data);
+            pieces_of(kept.field, 0, virtual_->tree().objects[object].dataset, shown_image_.objects[object].data);
         pieces.insert(pieces.end(), some.begin(), some.end());
     }
-    move_fields(context_, {&shown_file.file(), name_, MemoryKind::system, {}}, pieces, {});
-    write_image(image, name_, shown_file.file());
-    shown_file.publish();
+    move_fields(context_, {&shown_file_->file(), name_, MemoryKind::system, {}}, pieces, {});
+    write_image(shown_image_, name_, shown_file_->file());
+    shown_file_->publish();
 }
 
 void SnapshotState::abandon() noexcept {
     if (stage_ == WriteStage::done || !process_.here()) return;
-    file_.reset();
+    let_go();
     stage_ = WriteStage::told;
 }
 
@@ -414,7 +413,7 @@ void SnapshotState::commit() {
 void SnapshotState::end() noexcept {
     stage_ = WriteStage::done;
     orders_.clear();
-    file_.reset();
+    let_go();
 }
 
 }  // namespace penstock::snapshot

@@ -73,7 +73,7 @@ class SnapshotState {
     // Null where the rows of the dataset are written as they lie.
     const ParticleOrder* order_of(const std::string& path, const StoredField& stored) const;
     std::uint64_t row_bytes(const StoredField& stored) const;
-    void write_virtual_file() const;
+    void write_virtual_file();
     Error refused(const char* operation, std::string cause, std::string advice) const;
     void check_stage(const char* operation, WriteStage wanted) const;
     std::vector<CheckedField> checked(std::span<const SnapshotField> fields) const;
@@ -81,6 +81,7 @@ class SnapshotState {
     void open_file(const std::string& place);
     SnapshotFacts move(std::span<const CheckedField> parts, const SnapshotWatch& goes_on);
     void give_names();
+    void let_go() noexcept { file_.reset(), shown_file_.reset(); }  // nothing is left of one that has no name
     void end() noexcept;
     bool is_maker() const noexcept { return options_.file_each || options_.process == 0; }
 
@@ -96,6 +97,8 @@ class SnapshotState {
     ParticleOrders orders_{};                     // by which write() gathers
     formats::Hdf5Image image_{};
     std::optional<SnapshotFile> file_;
+    formats::Hdf5Image shown_image_{};
+    std::optional<SnapshotFile> shown_file_;      // the virtual file, whose name is tried before any data move
     double layout_seconds_ = 0;
     std::uintptr_t stream_ = 0;
     WriteStage stage_ = WriteStage::told;

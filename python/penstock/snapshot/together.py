@@ -102,8 +102,9 @@ class SnapshotRanks:
         place = self.each(lambda: raw.place() if comm.rank == 0 else None)[0]
         self.each_own(lambda: with_room(lambda: raw.begin(place or None)) if comm.rank != 0 else None)
         told = self.each_own(lambda: with_room(lambda: raw.write(given())))
-        self.each_own(lambda: raw.commit() if comm.rank != 0 else None)
-        self.each_own(lambda: raw.commit() if comm.rank == 0 else None)
+        gives_last = not place  # process 0, where each has a file; of one file it alone gives the name, and may fail
+        for is_turn in ((comm.rank != 0) == gives_last, (comm.rank == 0) == gives_last):
+            self.each_own(lambda is_turn=is_turn: raw.commit() if is_turn else None)
         return told
 
     def _met(self, call: Callable[[], _T], act: str, say: Callable[[_T], Any]) -> tuple[_T, list[Any]]:

@@ -147,6 +147,69 @@ def test_datasets_without_a_row_a_particle_on_each_rank_stay_as_they_are(tmp_pat
         assert (np.diff(cell_of(file["PartType0/Coordinates"][: counts[0]])) >= 0).all()
 
 
+def sorted_rows(own: list[Fields]) -> np.ndarray:
+    orders = [penstock.cell_order(fields["PartType0/Coordinates"], CELLS, BOX) for fields in own]
+    ids = [fields["PartType0/ParticleIDs"][order] for fields, order in zip(own, orders, strict=True)]
+    return np.concatenate(ids)
+
+
+@pytest.mark.parametrize("file_each", [False, True])
+def test_a_second_write_follows_one_that_found_a_folder_of_its_name(tmp_path: Path, file_each: bool) -> None:
+    """The name of the virtual file, too, is tried before ranks write and publish files of their own."""
+    own = [part(rank, OWNERS["in turn"]) for rank in range(3)]
+    own = [{path: np.ascontiguousarray(array[::-1]) for path, array in fields.items()} for fields in own]
+    name = tmp_path / "s.hdf5"
+    name.mkdir()
+
+    def work(comm: ThreadComm) -> None:
+        options = {"file_each": file_each, "virtual_file": file_each}
+        snapshot = penstock.Snapshot(name, own[comm.rank], device="host", comm=comm, **options)
+        snapshot.sort_by_cells(**given(comm, own[comm.rank]))
+        with pytest.raises(penstock.Error, match="something that is not a regular file has this name"):
+            snapshot.write()
+        comm.allgather(None)
+        if comm.rank == 0:
+            assert list(tmp_path.iterdir()) == [name]
+            name.rmdir()
+        comm.allgather(None)
+        snapshot.write()
+
+    assert on_ranks(3, work) == [None] * 3
+    with h5py.File(name) as file:
+        np.testing.assert_array_equal(file["PartType0/ParticleIDs"][...], sorted_rows(own))
+
+
+def test_a_second_write_follows_one_whose_name_was_taken_at_last(tmp_path: Path) -> None:
+    """Ranks other than 0, which gives the one file its name, have not ended before it has it."""
+    own = [part(rank, OWNERS["in turn"]) for rank in range(3)]
+    name = tmp_path / "s.hdf5"
+
+    def work(comm: ThreadComm) -> None:
+        snapshot = penstock.Snapshot(name, own[comm.rank], device="host", comm=comm, replace=False)
+        snapshot.sort_by_cells(**given(comm, own[comm.rank]))
+        fields = snapshot._given  # which the write asks for when the file is begun
+
+        def taken() -> Any:
+            name.write_text("of another program")
+            return fields()
+
+        if comm.rank == 0:
+            snapshot._given = taken  # type: ignore[method-assign]
+        with pytest.raises(penstock.Error, match="File exists"):
+            snapshot.write()
+        comm.allgather(None)
+        if comm.rank == 0:
+            assert name.read_text() == "of another program"
+            name.unlink()
+            snapshot._given = fields  # type: ignore[method-assign]
+        comm.allgather(None)
+        snapshot.write()
+
+    assert on_ranks(3, work) == [None] * 3
+    with h5py.File(name) as file:
+        np.testing.assert_array_equal(file["PartType0/ParticleIDs"][...], sorted_rows(own))
+
+
 def test_a_rank_that_sorts_where_others_add_cells_is_told(tmp_path: Path) -> None:
     def work(comm: ThreadComm) -> None:
         fields = part(comm.rank, OWNERS["slabs"])
