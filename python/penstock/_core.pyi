@@ -118,12 +118,19 @@ def read_header(
     format: str, name: Any
 ) -> tuple[int, int, bytes, dict[str, tuple[str, tuple[int, ...], int]]] | None: ...
 
-# An HDF5 file whose contiguous datasets of plain numbers are found without its library.
+_ChunksOfHdf5 = tuple[tuple[int, ...], tuple[int | None, ...], tuple[tuple[str, tuple[int, ...]], ...]]
+
+# An HDF5 file whose datasets of plain numbers, contiguous or in chunks, are found without its library.
 class PlainHdf5:
     # Device, inode, bytes, time of the last change in nanoseconds.
     def stamp(self) -> tuple[int, int, int, int]: ...
-    # Type, shape, offset in the file, and an element of the fill value, None where that is zeros. None: of others.
-    def find(self, name: bytes) -> tuple[str, tuple[int, ...], int, bytes | None] | None: ...
+    # Type, shape, an element of the fill value (None: zeros); the offset of a contiguous one, or of chunks their shape,
+    # the shape that the dataset may grow to, and filters with their values. None: of others.
+    def find(
+        self, name: bytes
+    ) -> tuple[str, tuple[int, ...], bytes | None, int | None, _ChunksOfHdf5 | None] | None: ...
+    # Offset, bytes, and a bit for each filter that it did not go through. None: it is not stored, or damaged.
+    def chunk(self, name: bytes, cell: Sequence[int]) -> tuple[int, int, int] | None: ...
 
 # None: the library has to open it, or to tell why it cannot.
 def open_plain_hdf5(name: Any) -> PlainHdf5 | None: ...

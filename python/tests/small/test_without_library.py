@@ -1,5 +1,5 @@
-"""Contiguous datasets of HDF5 files are found without the HDF5 library: what is told of them is what the library tells,
-and the file is opened in it only by a question that goes beyond them."""
+"""Datasets of plain numbers of HDF5 files are found without the HDF5 library: what is told of them is what the library
+tells, and the file is opened in it only by a question that goes beyond them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -101,15 +102,15 @@ def test_they_are_told_as_the_library_tells_them(
 
 
 @pytest.mark.parametrize("libver", LIBVERS)
-def test_what_is_no_contiguous_dataset_of_plain_numbers_is_asked_of_the_library(
+def test_what_are_no_plain_numbers_in_the_file_is_asked_of_the_library(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, libver: str
 ) -> None:
     path, other = tmp_path / "x.h5", tmp_path / "other.h5"
     with h5py.File(other, "w") as file:
         file["y"] = np.arange(4)
     with h5py.File(path, "w", libver=libver) as file:
-        file.create_dataset("chunked", (8,), "i4", chunks=(8,))[...] = 1
-        file.create_dataset("gzip", (8,), "i4", chunks=(4,), compression="gzip")[...] = 1
+        file.create_dataset("big chunks", (8,), ">i4", chunks=(8,))[...] = 1
+        file.create_dataset("text in chunks", (8,), h5py.string_dtype(), chunks=(4,), compression="gzip")[...] = "a"
         file.create_dataset("unwritten", (8,), "i4", fillvalue=3)
         file.create_dataset("empty", (0, 3), "i4")
         file["null"] = h5py.Empty("f4")
@@ -129,7 +130,7 @@ def test_what_is_no_contiguous_dataset_of_plain_numbers_is_asked_of_the_library(
     parsed = Hdf5(path)
     assert parsed._parsed is not None
     assert [name for name in names if parsed._parsed.find(name.encode()) is not None] == []
-    assert [parsed._parsed.find(one) for one in (b"", b"none", b"chunked/x", b"..", b"\xff")] == [None] * 5
+    assert [parsed._parsed.find(one) for one in (b"", b"none", b"big chunks/x", b"..", b"\xff")] == [None] * 5
     library = by_the_library(path, monkeypatch)
     for name in names:
         assert (
@@ -138,6 +139,91 @@ def test_what_is_no_contiguous_dataset_of_plain_numbers_is_asked_of_the_library(
         )
     library.close()
     parsed.close()
+
+
+CHUNKED: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "grows": {"maxshape": (None, 9)},
+    "grows in the last": {"maxshape": (7, None)},
+    "grows in both": {"maxshape": (None, None)},
+    "grows to an end": {"maxshape": (20, 9)},
+    "gzip": {"compression": "gzip", "compression_opts": 7, "shuffle": True, "fillvalue": 3},
+    "sums": {"fletcher32": True},
+    "lzf": {"compression": "lzf"},
+    "scaled": {"scaleoffset": 3, "fillvalue": 1},
+    "single": {"chunks": (7, 9), "compression": "gzip"},
+}
+
+
+@pytest.mark.parametrize("block", [0, 1024])
+@pytest.mark.parametrize("libver", LIBVERS)
+def test_chunks_are_told_as_the_library_tells_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, libver: str, block: int
+) -> None:
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w", libver=libver, userblock_size=block) as file:
+        for name, options in CHUNKED.items():
+            for kind in ("i4", "f8") if name != "scaled" else ("i4",):
+                dataset = file.create_dataset(f"{name} {kind}", (7, 9), kind, **{"chunks": (2, 4), **options})
+                dataset[:5, :8] = np.arange(40).reshape(5, 8)  # some chunks are not stored
+        file.create_dataset("none", (0, 9), "i4", chunks=(2, 4), maxshape=(None, 9))
+        file.create_dataset("unwritten", (7, 9), "i4", chunks=(2, 4), fillvalue=4)
+        file.create_dataset("arrays", (7,), np.dtype(("<i4", (2, 3))), chunks=(2,), compression="gzip")[:4] = np.full(
+            (4, 2, 3), 5
+        )
+        names = [*file]
+    parsed = Hdf5(path)
+    found = {name: (parsed.described(name), parsed.watch(name), parsed.lookup(name)) for name in names}
+    assert open_in_hdf5() == 0
+    library = by_the_library(path, monkeypatch)
+    told = [one.name for one in fields(found["none"][0]) if one.name != "attributes"]
+    known = 0
+    for name, (info, watch, lookup) in found.items():
+        wanted, theirs = library.info(name), library.lookup(name)
+        assert [getattr(info, one) for one in told] == [getattr(wanted, one) for one in told], name
+        assert watch == library.watch(name) and parsed.place(name) is None, name
+        cells = [range(-(-extent // size)) for extent, size in zip(info.shape, info.chunk_shape, strict=True)]
+        for cell in itertools.product(*cells):
+            ours = lookup(cell)
+            known += ours is not None
+            if theirs is not None:
+                assert ours == theirs(cell), (name, cell)
+    assert known > 100
+    for name in names:
+        box = Box((0,) * found[name][0].ndim, found[name][0].shape)
+        assert repr(parsed.table(name, box)) == repr(library.table(name, box)), name
+    library.close()
+    parsed.close()
+
+
+def test_a_chunk_that_skipped_a_filter_is_left_to_the_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        packed = file.create_dataset("x", (40, 50), "i4", chunks=(4, 50), compression="gzip", shuffle=True)
+        packed[...] = np.arange(2000).reshape(40, 50)
+        raw = np.arange(200, dtype="i4").tobytes()
+        packed.id.write_direct_chunk((8, 0), raw, filter_mask=3)
+    with ps.open(path, device="host") as file:
+        assert np.array_equal(file["x"][8:12].to_numpy(), np.arange(200).reshape(4, 50))
+        assert np.array_equal(file["x"][4:8].to_numpy(), np.arange(200, 400).reshape(4, 50))
+    for container in (Hdf5(path), by_the_library(path, monkeypatch)):
+        with closing(container):
+            container.described("x")
+            lookup = container.lookup("x")
+            assert lookup is not None and lookup((2, 0)) is None and lookup((1, 0)) is not None
+
+
+def test_a_chunk_is_read_without_the_library(tmp_path: Path) -> None:
+    path = tmp_path / "x.h5"
+    values = np.arange(40000.0).reshape(400, 100)
+    with h5py.File(path, "w") as file:
+        file.create_dataset("gzip", data=values, chunks=(10, 100), compression="gzip", shuffle=True)
+        file.create_dataset("plain", data=values, chunks=(10, 100))
+    for name in ("gzip", "plain"):
+        with ps.open(path, device="host") as file:
+            assert np.array_equal(file[name][37:38].to_numpy(), values[37:38])
+            assert open_in_hdf5() == 0
+            assert np.array_equal(file[name][...].to_numpy(), values)
 
 
 def test_a_row_is_read_without_the_library_and_attributes_by_it(tmp_path: Path) -> None:

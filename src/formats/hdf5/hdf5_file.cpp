@@ -13,6 +13,7 @@
 #include "formats/faults.hpp"
 #include "formats/hdf5/describe_dataset.hpp"
 #include "formats/hdf5/groups/group_links.hpp"
+#include "formats/hdf5/index/chunk_grid.hpp"
 #include "formats/hdf5/superblock.hpp"
 
 namespace penstock::formats {
@@ -83,19 +84,13 @@ class Hdf5File final : public Hdf5Container {
         });
     }
 
-    std::optional<StoredDataset> contiguous_dataset(const std::string& name) const override {
+    std::optional<LaidDataset> laid_dataset(const std::string& name) const override {
         try {
             const FoundObject found = resolve(name);
             if (!found.address) return std::nullopt;
             const ObjectHeader header = read_object(blocks_, *found.address);
             if (!header.is_dataset()) return std::nullopt;
-            DescribedDataset described = describe_dataset(blocks_, header, name);
-            const DataLayout& layout = described.layout;
-            const bool is_stored = layout.kind == DataLayout::LayoutKind::contiguous && layout.address.has_value();
-            StoredDataset& stored = described.stored;
-            const bool is_plain = stored.refusal.empty() && stored.filters.empty() && extent_bytes(stored) != 0;
-            if (!is_stored || !is_plain) return std::nullopt;
-            return std::move(stored);
+            return laid(describe_dataset(blocks_, header, name));
         } catch (const BadStructure&) {  // what opens it by its name tells
             return std::nullopt;
         }
@@ -113,6 +108,20 @@ class Hdf5File final : public Hdf5Container {
         std::unordered_map<std::string_view, const GroupLink*> by_name{};
     };
     using LinksPtr = std::shared_ptr<const KnownLinks>;
+
+    static std::optional<LaidDataset> laid(DescribedDataset described) {
+        LaidDataset found{.stored = std::move(described.stored)};
+        if (!found.stored.refusal.empty()) return std::nullopt;
+        const DataLayout& layout = described.layout;
+        found.is_chunked = layout.kind == DataLayout::LayoutKind::chunked;
+        const bool is_whole = layout.kind == DataLayout::LayoutKind::contiguous && layout.address.has_value() &&
+                              found.stored.filters.empty() && extent_bytes(found.stored) != 0;
+        if (!found.is_chunked && !is_whole) return std::nullopt;
+        for (const std::uint64_t most : described.grid.most) {
+            found.most.push_back(most == kUnlimitedExtent ? std::nullopt : std::optional(most));
+        }
+        return found;
+    }
 
     static Superblock told_superblock(const ByteSource& source) {
         return telling({source.name()}, [&] {

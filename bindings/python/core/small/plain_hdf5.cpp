@@ -1,10 +1,11 @@
-// PlainHdf5: an HDF5 file whose contiguous datasets are found without the HDF5 library.
+// PlainHdf5: an HDF5 file whose datasets of plain numbers, contiguous or in chunks, are found without the HDF5 library.
 //
 // A program that opens a file for one row waits for that library most of the time. The parser is that of C and Fortran
 // (formats/hdf5). What must stay true: where find() gives a dataset, the library describes it alike; and who may not
 // open the file by the library, because another program has it locked, gets None here too.
 #include <fcntl.h>
 #include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 
@@ -79,29 +80,69 @@ class PlainHdf5 {
                               status_.st_mtim.tv_sec * kNanoseconds + status_.st_mtim.tv_nsec);
     }
 
-    // (type, shape, offset, fill) or None; fill: bytes of one element, None where they are zeros.
+    // (type, shape, fill, offset, chunks) or None. fill: bytes of one element, None where they are zeros. offset: of
+    // what is contiguous, else None. chunks: (shape of one, shape that the dataset may grow to, filters) or None.
     nb::object find(const nb::bytes& name) const {
         const std::string path(name.c_str(), name.size());
-        std::optional<formats::StoredDataset> found;
+        std::optional<formats::LaidDataset> found;
         try {
             const GilReleased release;  // a disk may take long
-            found = container_->contiguous_dataset(path);
+            found = container_->laid_dataset(path);
         } catch (const Error&) {
             return nb::none();
         }
-        if (!found || !is_plain(*found)) return nb::none();
+        if (!found || !is_plain(found->stored)) return nb::none();
+        const formats::StoredDataset& stored = found->stored;
         const auto is_zero = [](std::byte one) { return one == std::byte{0}; };
-        nb::object fill = nb::none();
-        if (!std::all_of(found->fill.begin(), found->fill.end(), is_zero)) {
-            fill = nb::bytes(found->fill.data(), found->fill.size());
+        nb::object fill = nb::none(), offset = nb::none(), chunks = nb::none();
+        if (!std::all_of(stored.fill.begin(), stored.fill.end(), is_zero)) {
+            fill = nb::bytes(stored.fill.data(), stored.fill.size());
         }
-        nb::list shape;
-        for (const std::int64_t extent : found->grid.shape) shape.append(extent);
-        return nb::make_tuple(nb::str(found->type.name.data(), found->type.name.size()), nb::tuple(shape),
-                              found->offset_bytes, fill);
+        if (found->is_chunked) {
+            chunks = chunks_of(*found);
+        } else {
+            offset = nb::int_(stored.offset_bytes);
+        }
+        return nb::make_tuple(nb::str(stored.type.name.data(), stored.type.name.size()), tuple_of(stored.grid.shape),
+                              fill, offset, chunks);
+    }
+
+    // (offset, bytes, filters that it did not go through) of a chunk; None: it is not stored, or damaged.
+    nb::object chunk(const nb::bytes& name, const std::vector<std::int64_t>& cell) const {
+        const formats::StoredDataset named{.name = std::string(name.c_str(), name.size())};
+        std::optional<formats::ChunkPlace> found;
+        try {
+            const GilReleased release;
+            found = container_->place(named, cell);
+        } catch (const Error&) {
+            return nb::none();
+        }
+        if (!found) return nb::none();
+        return nb::make_tuple(found->offset_bytes, found->bytes, found->skipped);
     }
 
   private:
+    static nb::tuple tuple_of(const std::vector<std::int64_t>& numbers) {
+        nb::list made;
+        for (const std::int64_t one : numbers) made.append(one);
+        return nb::tuple(made);
+    }
+
+    static nb::tuple chunks_of(const formats::LaidDataset& found) {
+        const std::vector<std::int64_t>& shape = found.stored.grid.shape;
+        nb::list most, filters;
+        for (const std::optional<std::uint64_t>& one : found.most) {
+            most.append(one ? nb::object(nb::int_(*one)) : nb::object(nb::none()));
+        }
+        for (std::size_t at = found.most.size(); at < shape.size(); ++at) most.append(shape[at]);  // of an array type
+        for (const data::Filter& filter : found.stored.filters) {
+            nb::list values;
+            for (const auto value : filter.values) values.append(value);
+            filters.append(nb::make_tuple(nb::str(filter.name.data(), filter.name.size()), nb::tuple(values)));
+        }
+        return nb::make_tuple(tuple_of(found.stored.grid.chunk_shape), nb::tuple(most), nb::tuple(filters));
+    }
+
     // Numbers that NumPy has, in the order of this machine.
     static bool is_plain(const formats::StoredDataset& dataset) {
         return std::string_view("biufc").find(dataset.type.kind) != std::string_view::npos &&
@@ -128,7 +169,8 @@ std::unique_ptr<PlainHdf5> open_plain_hdf5(nb::handle path) {
 void bind_plain_hdf5(nb::module_& module) {
     nb::class_<PlainHdf5>(module, "PlainHdf5")
         .def("stamp", &PlainHdf5::stamp)
-        .def("find", &PlainHdf5::find, nb::arg("name"));
+        .def("find", &PlainHdf5::find, nb::arg("name"))
+        .def("chunk", &PlainHdf5::chunk, nb::arg("name"), nb::arg("cell"));
     module.def("open_plain_hdf5", &open_plain_hdf5, nb::arg("name").none());
 }
 

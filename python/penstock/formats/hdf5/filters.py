@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 from dataclasses import replace
+from typing import Any
 
 from h5py import h5p, h5z
 
@@ -62,15 +63,29 @@ _SHUFFLE = 2
 _RECIPES = {1: ZLIB, 32015: Recipe("zstd")}
 
 
-def numbers_of(create: h5p.PropDCID) -> list[int]:
+class ToldFilters:
+    """Filters by the core's names, with the methods of HDF5's list of properties that tell them."""
+
+    def __init__(self, filters: tuple[tuple[str, tuple[int, ...]], ...]) -> None:
+        self._filters = filters
+
+    def get_nfilters(self) -> int:
+        return len(self._filters)
+
+    def get_filter(self, at: int) -> tuple[int, int, tuple[int, ...], bytes]:
+        name, values = self._filters[at]
+        return _NUMBER_OF[name], 0, values, b""
+
+
+def numbers_of(create: h5p.PropDCID | ToldFilters) -> list[int]:
     return [create.get_filter(index)[0] for index in range(create.get_nfilters())]
 
 
-def filters_of(create: h5p.PropDCID) -> tuple[str, ...]:
+def filters_of(create: h5p.PropDCID | ToldFilters) -> tuple[str, ...]:
     return tuple(_NAMES.get(number, f"filter {number}") for number in numbers_of(create))
 
 
-def recipe_of(create: h5p.PropDCID) -> Recipe | str:
+def recipe_of(create: h5p.PropDCID | ToldFilters) -> Recipe | str:
     """How a device undoes all of the filters; or why only the HDF5 library can."""
     numbers, shuffle = numbers_of(create), 1
     if numbers[:1] == [_SHUFFLE] and len(numbers) > 1:
@@ -87,11 +102,12 @@ _PIPELINE = {
     **{1: "deflate", 2: "shuffle", 3: "fletcher32", 307: "bz2", 32000: "lzf", 32001: "blosc"},
     **{32026: "blosc2", 4: "szip", 5: "nbit", 6: "scaleoffset", 32004: "hdf5-lz4", 32008: "bitshuffle", 32015: "zstd"},
 }
+_NUMBER_OF = {name: number for number, name in _PIPELINE.items()}
 _NUMBERS = {"zstd": 32015, "lz4": 32004}
 _BLOSC, _SNAPPY = 32001, 3  # value 6 of blosc: what packs inside
 
 
-def pipeline_of(create: h5p.PropDCID) -> tuple[Filter, ...] | str:
+def pipeline_of(create: h5p.PropDCID | ToldFilters) -> tuple[Filter, ...] | str:
     """How the host's cores undo all of the filters; or why only the HDF5 library can."""
     filters = [create.get_filter(index) for index in range(create.get_nfilters())]
     others = [_NAMES.get(number, f"filter {number}") for number, _, _, _ in filters if number not in _PIPELINE]
@@ -99,6 +115,11 @@ def pipeline_of(create: h5p.PropDCID) -> tuple[Filter, ...] | str:
     if others:
         return f"only the HDF5 library undoes {', '.join(others)}"
     return tuple(Filter(_PIPELINE[number], tuple(int(one) for one in values)) for number, _, values, _ in filters)
+
+
+def told_of(create: ToldFilters) -> dict[str, Any]:
+    """As a DatasetInfo tells them."""
+    return {"filters": filters_of(create), "recipe": recipe_of(create), "pipeline": pipeline_of(create)}
 
 
 def set_filters(create: h5p.PropDCID, new: NewDataset) -> None:

@@ -7,6 +7,7 @@ may name a chunk twice, or hold chunks beyond the end: both are valid HDF5 and n
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ import numpy as np
 from h5py import h5d
 
 from penstock.formats.hdf5.library import true_origins, user_block_left_out
-from penstock.formats.model import Box, ChunkTable, Shape
+from penstock.formats.model import Box, ChunkTable, DatasetInfo, Shape
 
 ENCODED = 1  # by all filters of the dataset
 IN_PART = 2  # by some of them, or in an unknown way
@@ -173,3 +174,25 @@ def all_encoded(shape: Shape, chunk_shape: Shape) -> ChunkIndex:
     nowhere, count = np.zeros(len(origin), np.int64), len(origin)
     encoded, unknown = np.full(count, IN_PART, np.int8), np.full(count, -1, np.int64)
     return ChunkIndex(grid, chunk_shape, np.arange(count), origin, nowhere, nowhere, encoded, unknown)
+
+
+def is_doubtful(info: DatasetInfo, cell: Sequence[int], place: tuple[int, int, int], end: int) -> bool:
+    """Whether a chunk leaves the file, or lies at the dataset's end and is of just the size of its elements: HDF5 may
+    have left that one unfiltered, and no mask tells."""
+    offset, size, _ = place
+    if offset + size > end:
+        return True
+    if not info.filters or size != info.chunk_bytes:
+        return False
+    return any((at + 1) * chunk > extent for at, chunk, extent in zip(cell, info.chunk_shape, info.shape, strict=False))
+
+
+def edges_in_doubt(table: ChunkTable, info: DatasetInfo) -> ChunkTable:
+    """HDF5 may have left chunks at the dataset's end unfiltered, and no mask tells: one of just the size of its
+    elements is left to HDF5."""
+    rank = table.origin.shape[1]
+    beyond = (table.origin + np.array(info.chunk_shape[:rank], np.int64) > np.array(info.shape[:rank], np.int64)).any(1)
+    doubtful = beyond & table.encoded & (table.bytes == info.chunk_bytes)
+    if not doubtful.any() or table.skipped is None:
+        return table
+    return replace(table, skipped=np.where(doubtful, -1, table.skipped))

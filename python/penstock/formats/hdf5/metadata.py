@@ -28,7 +28,7 @@ from penstock.formats.hdf5 import (
     virtual as hdf5_virtual,
 )
 from penstock.formats.hdf5.attributes import StoredAttributes
-from penstock.formats.hdf5.index import ChunkIndex, Filters, all_encoded, read_index
+from penstock.formats.hdf5.index import ChunkIndex, Filters, all_encoded, edges_in_doubt, is_doubtful, read_index
 from penstock.formats.hdf5.library import Misplaced, begins_the_file, place_of, user_block_of
 from penstock.formats.hdf5.mapped import MappedReads, left_out, not_open
 from penstock.formats.hdf5.open import (
@@ -311,7 +311,7 @@ class Metadata(Container):
             return None
         if self.skip_checksums or self._user_block(stored):
             return None
-        chunk, shape, end = info.chunk_shape[:rank], info.shape[:rank], self._watched_bytes(stored.home)
+        chunk, end = info.chunk_shape[:rank], self._watched_bytes(stored.home)
 
         def find(cell: Sequence[int]) -> tuple[int, int, int] | None:
             origin = tuple(number * size for number, size in zip(cell[:rank], chunk, strict=True))
@@ -319,11 +319,10 @@ class Metadata(Container):
                 found = dataset.get_chunk_info_by_coord(origin)
             except (OSError, RuntimeError, ValueError, KeyError):
                 return None
-            beyond = any(at + size > extent for at, size, extent in zip(origin, chunk, shape, strict=True))
-            doubtful = beyond and bool(info.filters) and found.size == info.chunk_bytes
-            if found.byte_offset is None or found.filter_mask or doubtful or found.byte_offset + found.size > end:
+            if found.byte_offset is None or found.filter_mask:
                 return None
-            return found.byte_offset, found.size, 0
+            place = found.byte_offset, found.size, 0
+            return None if is_doubtful(info, cell, place, end) else place
 
         return find
 
@@ -331,7 +330,7 @@ class Metadata(Container):
         rank, index = stored.rank, self._index(stored)
         table = index.table((stored.home,), index.meet(Box(box.start[:rank], box.stop[:rank])))
         if self._doubts_edges(stored):
-            table = _edges_in_doubt(table, stored.info)
+            table = edges_in_doubt(table, stored.info)
         if not stored.item_dims:
             return table
         inner = np.zeros((len(table.origin), len(stored.item_dims)), np.int64)
@@ -366,17 +365,6 @@ class Metadata(Container):
             return found
         except KeyError:
             raise KeyError(f"{self.name} has no group or dataset {path.decode('utf-8', 'replace')!r}") from None
-
-
-def _edges_in_doubt(table: ChunkTable, info: DatasetInfo) -> ChunkTable:
-    """HDF5 may have left chunks at the dataset's end unfiltered, and no mask tells: one of just the size of its
-    elements is left to HDF5."""
-    rank = table.origin.shape[1]
-    beyond = (table.origin + np.array(info.chunk_shape[:rank], np.int64) > np.array(info.shape[:rank], np.int64)).any(1)
-    doubtful = beyond & table.encoded & (table.bytes == info.chunk_bytes)
-    if not doubtful.any() or table.skipped is None:
-        return table
-    return replace(table, skipped=np.where(doubtful, -1, table.skipped))
 
 
 def keep(kept: OrderedDict[str, Any], name: str, value: Any) -> None:

@@ -1,7 +1,7 @@
 """HDF5 files, opened for reading: h5py reads the metadata, the mover the bytes.
 
-Opening a file in HDF5 takes most of the time of who reads one row of it. So datasets that are contiguous are found by a
-parser of our own, and the file is opened in HDF5 by the first question that goes beyond them.
+Opening a file in HDF5 takes most of the time of a program that reads one row of it. So datasets of plain numbers are
+found by a parser of our own, and the file is opened in HDF5 by the first question that goes beyond them.
 
 What must stay true: what is handed out describes the file as it was opened; once it, or a file that it leads to, has
 changed, every question is answered by an Error.
@@ -13,8 +13,9 @@ import itertools
 import math
 import os
 from collections import OrderedDict
+from collections.abc import Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from h5py import h5d, h5f
@@ -24,20 +25,22 @@ from penstock._arrays.dtype import DType
 from penstock.formats.faults import unsupported
 from penstock.formats.hdf5 import virtual as hdf5_virtual
 from penstock.formats.hdf5.attributes import StoredAttributes
+from penstock.formats.hdf5.filters import ToldFilters, told_of
+from penstock.formats.hdf5.index import is_doubtful
 from penstock.formats.hdf5.metadata import Metadata, keep, plain_rows
 from penstock.formats.hdf5.open import Stamp, check_unchanged, name_bytes, stamp_of
 from penstock.formats.hdf5.shared import SharedHandle, is_open_elsewhere, share_file
 from penstock.formats.hdf5.stored import NO_CHUNKS, Stored
-from penstock.formats.model import Box, ChunkTable, DatasetInfo, Shape, Watch
+from penstock.formats.model import Box, ChunkLookup, ChunkTable, DatasetInfo, Watch
 
 _MOST_LOOKED_UP = 64  # chunks of a dataset's first box, and a fourth of all
 
 
 class _PlainDataset(NamedTuple):
-    """One that is contiguous, and where it begins in the file."""
+    """One of numbers that lie as they are, or in chunks."""
 
     info: DatasetInfo
-    offset_bytes: int
+    offset_bytes: int | None  # in the file; None: it has chunks
 
 
 _dtype_named = cache(DType.of)
@@ -102,13 +105,21 @@ class Hdf5(Metadata):
             known = self._described_plain(name, self._parsed.find(name_bytes(name)))
         return known
 
-    def _described_plain(self, name: str, found: tuple[str, Shape, int, bytes | None] | None) -> _PlainDataset | None:
+    def _described_plain(self, name: str, found: tuple[Any, ...] | None) -> _PlainDataset | None:
         if found is None:
             return None
-        dtype, shape, offset, fill = found
+        dtype, shape, fill, offset, chunks = found
         path = name_bytes(name)
         attributes = StoredAttributes(self.name, lambda: self._object(path), self.hidden_attributes)
-        told = {"fill": fill, "attributes": attributes, "recipe": NO_CHUNKS, "pipeline": NO_CHUNKS}
+        told: dict[str, Any] = {"fill": fill, "attributes": attributes, "recipe": NO_CHUNKS, "pipeline": NO_CHUNKS}
+        if chunks is not None:
+            chunk_shape, largest, filters = chunks
+            told |= {
+                "layout": "chunked",
+                "chunk_shape": chunk_shape,
+                "resizable": largest if largest != shape else None,
+            }
+            told |= told_of(ToldFilters(filters))
         known = _PlainDataset(DatasetInfo.plain(name, shape, _dtype_named(dtype), **told), offset)
         keep(self._plain, name, known)
         return known
@@ -123,7 +134,7 @@ class Hdf5(Metadata):
 
     def table(self, name: str, box: Box) -> ChunkTable:
         known = self._found_plain(name.strip("/"))
-        if known is None:
+        if known is None or known.offset_bytes is None:
             return super().table(name, box)
         bytes = math.prod(known.info.shape) * known.info.dtype.itemsize
         is_empty = any(low >= high for low, high in zip(box.start, box.stop, strict=True))
@@ -132,6 +143,18 @@ class Hdf5(Metadata):
     def place(self, name: str) -> int | None:
         known = self._plain.get(name)
         return super().place(name) if known is None else known.offset_bytes
+
+    def lookup(self, name: str) -> ChunkLookup | None:
+        known, parsed = self._plain.get(name), self._parsed
+        if known is None or known.info.layout != "chunked" or parsed is None or self.skip_checksums:
+            return super().lookup(name)
+        info, path, end = known.info, name_bytes(name), self._stamps[self.name].bytes
+
+        def find(cell: Sequence[int]) -> tuple[int, int, int] | None:
+            found = parsed.chunk(path, cell)
+            return None if found is None or found[2] or is_doubtful(info, cell, found, end) else found
+
+        return find
 
     @property
     def _reading_file(self) -> h5f.FileID | None:
@@ -178,7 +201,7 @@ class Hdf5(Metadata):
         return ChunkTable((stored.home,), index, origin, offset, size, encoded, skipped=columns[:, 2].copy())
 
     def watch(self, name: str) -> Watch | None:
-        if name in self._plain:
+        if name in self._plain:  # one of chunks too: they lie in the file
             return Watch(self.name, *self._stamps[self.name])
         stored = self._described(name)
         plain = stored.info.layout in ("contiguous", "chunked") and stored.home == self.name
