@@ -313,11 +313,10 @@ static inline int penstock_mpi_snapshot_write(penstock_snapshot* snapshot, const
     if (code == PENSTOCK_OK) {
         code = penstock_mpi_agreed(penstock_snapshot_write(snapshot, fields, count, NULL, error), comm, error);
     }
-    if (code == PENSTOCK_OK) {
-        code = penstock_mpi_agreed(rank != 0 ? penstock_snapshot_commit(snapshot, error) : PENSTOCK_OK, comm, error);
-    }
-    if (code == PENSTOCK_OK) {
-        code = penstock_mpi_agreed(rank == 0 ? penstock_snapshot_commit(snapshot, error) : PENSTOCK_OK, comm, error);
+    /* Rank 0 commits last where each has a file; of one file it gives the name, which may fail, and commits first. */
+    for (int turn = 0; code == PENSTOCK_OK && turn < 2; ++turn) {
+        const int is_turn = (rank == 0) == ((turn == 0) == (place[0] != 0));
+        code = penstock_mpi_agreed(is_turn ? penstock_snapshot_commit(snapshot, error) : PENSTOCK_OK, comm, error);
     }
     if (code != PENSTOCK_OK) penstock_snapshot_abandon(snapshot);
     return code;

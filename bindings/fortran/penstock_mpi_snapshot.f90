@@ -132,7 +132,7 @@ contains
     type(penstock_error), intent(inout) :: error
     character(kind=c_char, len=place_bytes), target :: place
     integer(c_int64_t) :: digest
-    integer :: rank, ranks
+    integer :: rank, ranks, turn
     call MPI_Comm_rank(comm, rank)
     call MPI_Comm_size(comm, ranks)
     if (ranks == 1) then
@@ -150,14 +150,14 @@ contains
     if (code == penstock_ok) then
       code = penstock_mpi_agreed(penstock_snapshot_write(snapshot, fields, count, error=error), comm, error)
     end if
-    if (code == penstock_ok) then
-      if (rank /= 0) code = penstock_snapshot_commit(snapshot, error)
+    ! Rank 0 commits last where each has a file; of one file it gives the name, which may fail, and commits first.
+    do turn = 1, 2
+      if (code /= penstock_ok) exit
+      if ((rank == 0) .eqv. ((turn == 1) .eqv. (place(1:1) /= c_null_char))) then
+        code = penstock_snapshot_commit(snapshot, error)
+      end if
       code = penstock_mpi_agreed(code, comm, error)
-    end if
-    if (code == penstock_ok) then
-      if (rank == 0) code = penstock_snapshot_commit(snapshot, error)
-      code = penstock_mpi_agreed(code, comm, error)
-    end if
+    end do
     if (code /= penstock_ok) call penstock_snapshot_abandon(snapshot)
   end function
 

@@ -112,3 +112,11 @@ def test_a_rank_may_sort_its_particles_where_others_have_them_sorted(program: li
         assert list(file["PartType1/Coordinates"][-PARTICLES:, 0]) == [
             10.0 * (RANKS - 1) + one for one in range(PARTICLES)
         ]
+
+
+def test_a_second_write_follows_one_whose_name_was_taken_at_last(program: list[str], tmp_path: Path) -> None:
+    """Ranks other than 0, which gives the file its name, have not ended before it has it."""
+    found = told(program, tmp_path / "s.hdf5", "taken")
+    assert sorted(rank for rank, *_ in found) == list(range(RANKS)), found
+    assert all(call == "write" and "File exists" in words for _, call, words in found), found
+    check_particles(tmp_path / "s.hdf5")

@@ -24,6 +24,16 @@ static void tell(const char* what, const char* text) {
     if (write(2, line, (size_t)bytes) != bytes) _exit(3);
 }
 
+/* Where the file is begun and has no name yet, "taken" gives the name to another one. */
+static const char* name = NULL;
+int MPI_Bcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm) {
+    if (count == PENSTOCK_MPI_PLACE && rank == 0 && strcmp(mistake, "taken") == 0) {
+        FILE* const file = fopen(name, "w");
+        if (file == NULL || fclose(file) != 0) _exit(3);
+    }
+    return PMPI_Bcast(buffer, count, type, root, comm);
+}
+
 static void looked(const char* what, int code) {
     if (code != PENSTOCK_OK) tell(what, error.message);
 }
@@ -94,6 +104,8 @@ int main(int count, char** arguments) {
     looked("context", penstock_context_create(&with, &context, &error));
     penstock_snapshot_options options = penstock_mpi_snapshot_options(MPI_COMM_WORLD);
     options.memory = PENSTOCK_SYSTEM;
+    name = arguments[1];
+    options.refuse_existing = strcmp(mistake, "taken") == 0;
     looked("open", penstock_snapshot_open(context, arguments[1], &options, &snapshot, &error));
     add_dataset(snapshot);
     place(at);
@@ -101,6 +113,11 @@ int main(int count, char** arguments) {
     if (strcmp(mistake, "again") == 0) add_cells(snapshot, at);
     const penstock_snapshot_field field = {"PartType1/Coordinates", at, 3 * PARTICLES * sizeof(double)};
     looked("write", penstock_mpi_snapshot_write(snapshot, &field, 1, MPI_COMM_WORLD, &error));
+    if (strcmp(mistake, "taken") == 0) {
+        if (rank == 0 && unlink(name) != 0) _exit(3);
+        mistake = "none";
+        looked("second write", penstock_mpi_snapshot_write(snapshot, &field, 1, MPI_COMM_WORLD, &error));
+    }
     penstock_snapshot_free(snapshot);
     penstock_context_destroy(context);
     tell("end of the model", "reached");
