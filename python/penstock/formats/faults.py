@@ -101,9 +101,17 @@ def refused(file: str, cause: str, advice: str = "", dataset: str = "") -> Error
 
 def unknown(file: str, name: str, names: Iterable[str]) -> KeyError:
     """No dataset of that name; says which come closest."""
+    return KeyError(f"{file} has no dataset {name!r}{_close(name, names)}")
+
+
+def not_loaded(name: str, names: Iterable[str]) -> KeyError:
+    """No array of that name is among those that a load returned."""
+    return KeyError(f"no array {name!r} was loaded{_close(name, names)}")
+
+
+def _close(name: str, names: Iterable[str]) -> str:
     near = difflib.get_close_matches(name, list(names), n=3, cutoff=0.4)
-    hint = f"; close names: {', '.join(near)}" if near else ""
-    return KeyError(f"{file} has no dataset {name!r}{hint}")
+    return f"; close names: {', '.join(near)}" if near else ""
 
 
 def host_alone(file: str, dataset: str, elements: str, device: str) -> Error:

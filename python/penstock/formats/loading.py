@@ -14,6 +14,7 @@ from typing import Any
 
 from penstock._arrays.array import Array
 from penstock._error import Error
+from penstock.formats.faults import not_loaded
 from penstock.formats.reading.request import Request, request
 from penstock.formats.state import FileState
 
@@ -35,7 +36,7 @@ class Loaded(dict[str, Array]):
     def __missing__(self, name: str) -> Array:
         if name in self.unreadable:
             raise self.unreadable[name]
-        raise KeyError(name)
+        raise not_loaded(name, [*self, *self.unreadable])
 
 
 def load_all(file: FileState, names: Mapping[str, str], stream: Any, options: Mapping[str, Any]) -> Loaded:

@@ -51,6 +51,9 @@ def test_arrays_are_those_of_a_transfer(file: Path, monkeypatch: pytest.MonkeyPa
         evidence = opened.evidence()
     assert list(found) == list(expected)
     assert found.unreadable == {}
+    near = next(name for name in found if len(name) > 2)
+    with pytest.raises(KeyError, match=rf"no array '{near}x' was loaded; close names: .*{near}"):
+        _ = found[f"{near}x"]
     for name, array in found.items():
         np.testing.assert_array_equal(np.asarray(array), VALUES[name])
         assert (array.dtype, array.shape, array.strides) == (
