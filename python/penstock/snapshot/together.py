@@ -104,7 +104,7 @@ class SnapshotRanks:
         told = self.each_own(lambda: with_room(lambda: raw.write(given())))
         gives_last = not place  # process 0, where each has a file; of one file it alone gives the name, and may fail
         for is_turn in ((comm.rank != 0) == gives_last, (comm.rank == 0) == gives_last):
-            self.each_own(lambda is_turn=is_turn: raw.commit() if is_turn else None)
+            self.each_own(raw.commit if is_turn else _nothing)
         return told
 
     def _met(self, call: Callable[[], _T], act: str, say: Callable[[_T], Any]) -> tuple[_T, list[Any]]:
@@ -139,6 +139,10 @@ class SnapshotRanks:
 
     def _error(self, cause: str, advice: str) -> Error:
         return Error(operation="write snapshot", file=self.name, cause=cause, advice=advice)
+
+
+def _nothing() -> None:
+    """What a process does whose turn it is not: it waits for the others."""
 
 
 def _is_like(one: NewField, other: NewField) -> bool:
