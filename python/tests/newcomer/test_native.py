@@ -9,6 +9,7 @@ the rest of the library is the one that is installed.
 from __future__ import annotations
 
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from newcomer import Newcomer, copy_sources, run
 
 import penstock
 
-BUILD = "build/newcomer"
+BUILD, STYLE = "build/newcomer", "python/penstock_bench/engine/style.py"
 PACKAGE, LIBRARY = Path(str(penstock.__file__)).parent, "libpenstock.so.0"
 LIBRARY_OBJECTS = "CMakeFiles/penstock_objects.dir/src"
 TABLE = (f"{LIBRARY_OBJECTS}/base/types.cpp.o", f"{LIBRARY_OBJECTS}/path/factory.cpp.o")  # what reads the rows
@@ -296,6 +297,13 @@ def add_item(newcomer: Newcomer) -> None:
     newcomer.at(6).inserts(survey, "toy_item(), ", before="io_uring_item(limits, root), ")
 
 
+def add_to_pages(newcomer: Newcomer) -> None:
+    newcomer.at(7).inserts("docs/guide/paths.md", "| `toy` | a toy |\n", before="| `gds`, `gds-compat`, ")
+    grid = "python/penstock_bench/suites/grid/grid.toml"
+    newcomer.at(7).inserts(grid, '"toy", ', before='"gds", "gds-compat", "gds-batch", "gds-stream"]')
+    newcomer.at(7).inserts(STYLE, '    "toy": Mark(BLUE, "*"),\n', before='    "plain": Mark(')
+
+
 def kit_of_paths(tree: Path) -> subprocess.CompletedProcess[str]:
     need_green(built(tree, *TABLE, *KIT, TOY))
     need_green(linked(tree, "path_test", *TABLE, *KIT, TOY, *GOOGLETEST))
@@ -334,6 +342,9 @@ def test_a_path_comes_step_by_step(tree: Path) -> None:
     after = asked(tree)
     for said in ("1 workers, chunks of 2048 KiB", "item toy"):
         assert (said in before, said in after) == (False, True), after
+    add_to_pages(newcomer)
+    style = runpy.run_path(str(tree / STYLE))
+    assert style["PATHS"]["toy"] == style["Mark"](style["BLUE"], "*")
     assert newcomer.has_taken_all()
 
 
