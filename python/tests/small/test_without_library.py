@@ -4,6 +4,7 @@ tells, and the file is opened in it only by a question that goes beyond them."""
 from __future__ import annotations
 
 import itertools
+import os
 import subprocess
 import sys
 import threading
@@ -224,6 +225,26 @@ def test_a_chunk_is_read_without_the_library(tmp_path: Path) -> None:
             assert np.array_equal(file[name][37:38].to_numpy(), values[37:38])
             assert open_in_hdf5() == 0
             assert np.array_equal(file[name][...].to_numpy(), values)
+
+
+def test_a_closed_file_is_locked_and_open_no_more_whoever_holds_its_datasets(tmp_path: Path) -> None:
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", data=np.arange(4000.0).reshape(40, 100), chunks=(10, 100), compression="gzip")
+        file["x"].attrs["units"] = "m"
+    os.utime(path, (1, 1))  # chunks of a file that has just changed are not kept
+    for asks_the_library in (False, True):
+        before = len(list(Path("/proc/self/fd").iterdir()))
+        with ps.open(path, device="host") as found:
+            dataset = found["x"]
+            for row in (3, 17, 3):
+                assert dataset[row].to_numpy()[0] == 100 * row
+            if asks_the_library:
+                assert dataset.attrs["units"] == "m" and dataset[33].to_numpy()[0] == 3300
+        assert len(list(Path("/proc/self/fd").iterdir())) == before
+        with h5py.File(path, "r+", locking=True) as file:
+            assert file["x"].shape == dataset.shape
+        os.utime(path, (1, 1))
 
 
 def test_a_row_is_read_without_the_library_and_attributes_by_it(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -85,9 +84,11 @@ class PlainHdf5 {
     nb::object find(const nb::bytes& name) const {
         const std::string path(name.c_str(), name.size());
         std::optional<formats::LaidDataset> found;
+        const auto container = container_;  // another thread may close this meanwhile
+        if (container == nullptr) return nb::none();
         try {
             const GilReleased release;  // a disk may take long
-            found = container_->laid_dataset(path);
+            found = container->laid_dataset(path);
         } catch (const Error&) {
             return nb::none();
         }
@@ -111,15 +112,20 @@ class PlainHdf5 {
     nb::object chunk(const nb::bytes& name, const std::vector<std::int64_t>& cell) const {
         const formats::StoredDataset named{.name = std::string(name.c_str(), name.size())};
         std::optional<formats::ChunkPlace> found;
+        const auto container = container_;
+        if (container == nullptr) return nb::none();
         try {
             const GilReleased release;
-            found = container_->place(named, cell);
+            found = container->place(named, cell);
         } catch (const Error&) {
             return nb::none();
         }
         if (!found) return nb::none();
         return nb::make_tuple(found->offset_bytes, found->bytes, found->skipped);
     }
+
+    // Gives the lock back, whoever still holds this. Nothing is found any more.
+    void close() noexcept { container_.reset(); }
 
   private:
     static nb::tuple tuple_of(const std::vector<std::int64_t>& numbers) {
@@ -150,7 +156,7 @@ class PlainHdf5 {
     }
 
     struct stat status_ {};
-    std::unique_ptr<const formats::Hdf5Container> container_;
+    std::shared_ptr<const formats::Hdf5Container> container_;  // guarded by the GIL; null: closed
 };
 
 // None: HDF5 has to open it, or to say why it cannot.
@@ -170,7 +176,8 @@ void bind_plain_hdf5(nb::module_& module) {
     nb::class_<PlainHdf5>(module, "PlainHdf5")
         .def("stamp", &PlainHdf5::stamp)
         .def("find", &PlainHdf5::find, nb::arg("name"))
-        .def("chunk", &PlainHdf5::chunk, nb::arg("name"), nb::arg("cell"));
+        .def("chunk", &PlainHdf5::chunk, nb::arg("name"), nb::arg("cell"))
+        .def("close", &PlainHdf5::close);
     module.def("open_plain_hdf5", &open_plain_hdf5, nb::arg("name").none());
 }
 

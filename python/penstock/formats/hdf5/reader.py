@@ -70,6 +70,7 @@ class Hdf5(Metadata):
         self._is_closed = False
         self._parsed = _parsed(self.name, self._stamps[self.name]) if type(self) is Hdf5 else None
         self._plain: OrderedDict[str, _PlainDataset] = OrderedDict()
+        self._has_lent = False  # what is parsed, to readers that find chunks by it until the file is closed
         self._shared: SharedHandle | None = None
         if self._parsed is None:
             self._shared = share_file(self.name, self._stamps[self.name])
@@ -81,6 +82,8 @@ class Hdf5(Metadata):
         self._sources.clear()
         self._opened.clear()
         self._plain.clear()
+        if self._parsed is not None:
+            self._parsed.close()
         self._is_closed, self._shared, self._parsed = True, None, None
 
     def _need_current(self) -> None:
@@ -92,7 +95,8 @@ class Hdf5(Metadata):
         self._need_current()
         if self._shared is None:
             self._shared = share_file(self.name, self._stamps[self.name])
-            self._parsed = None  # one descriptor is enough
+            if not self._has_lent:
+                self._parsed = None  # one descriptor is enough
         return self._shared.file
 
     def _found_plain(self, name: str) -> _PlainDataset | None:
@@ -149,6 +153,7 @@ class Hdf5(Metadata):
         if known is None or known.info.layout != "chunked" or parsed is None or self.skip_checksums:
             return super().lookup(name)
         info, path, end = known.info, name_bytes(name), self._stamps[self.name].bytes
+        self._has_lent = True
 
         def find(cell: Sequence[int]) -> tuple[int, int, int] | None:
             found = parsed.chunk(path, cell)
