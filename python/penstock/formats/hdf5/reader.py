@@ -43,6 +43,19 @@ class _PlainDataset(NamedTuple):
     offset_bytes: int | None  # in the file; None: it has chunks
 
 
+class _Lookup:
+    """A ChunkLookup whose answers come from another place when the file is opened in HDF5."""
+
+    __slots__ = ("find",)
+
+    def __init__(self, find: ChunkLookup | None) -> None:
+        self.find = find
+
+    def __call__(self, cell: Sequence[int]) -> tuple[int, int, int] | None:
+        find = self.find
+        return None if find is None else find(cell)
+
+
 _dtype_named = cache(DType.of)
 
 
@@ -70,7 +83,7 @@ class Hdf5(Metadata):
         self._is_closed = False
         self._parsed = _parsed(self.name, self._stamps[self.name]) if type(self) is Hdf5 else None
         self._plain: OrderedDict[str, _PlainDataset] = OrderedDict()
-        self._has_lent = False  # what is parsed, to readers that find chunks by it until the file is closed
+        self._lent: list[tuple[str, _Lookup]] = []  # to readers, which find chunks by what was parsed
         self._shared: SharedHandle | None = None
         if self._parsed is None:
             self._shared = share_file(self.name, self._stamps[self.name])
@@ -82,6 +95,7 @@ class Hdf5(Metadata):
         self._sources.clear()
         self._opened.clear()
         self._plain.clear()
+        self._lent.clear()
         if self._parsed is not None:
             self._parsed.close()
         self._is_closed, self._shared, self._parsed = True, None, None
@@ -95,9 +109,20 @@ class Hdf5(Metadata):
         self._need_current()
         if self._shared is None:
             self._shared = share_file(self.name, self._stamps[self.name])
-            if not self._has_lent:
-                self._parsed = None  # one descriptor is enough
+            self._hand_over()
         return self._shared.file
+
+    def _hand_over(self) -> None:
+        """Readers that find chunks by what was parsed ask HDF5 from now on: one descriptor is enough for a file."""
+        parsed, self._parsed = self._parsed, None
+        if parsed is None:
+            return
+        lent, self._lent = self._lent, []
+        try:
+            for name, lookup in lent:
+                lookup.find = super().lookup(name)
+        finally:
+            parsed.close()
 
     def _found_plain(self, name: str) -> _PlainDataset | None:
         """None where HDF5 has to be asked."""
@@ -153,13 +178,14 @@ class Hdf5(Metadata):
         if known is None or known.info.layout != "chunked" or parsed is None or self.skip_checksums:
             return super().lookup(name)
         info, path, end = known.info, name_bytes(name), self._stamps[self.name].bytes
-        self._has_lent = True
 
         def find(cell: Sequence[int]) -> tuple[int, int, int] | None:
             found = parsed.chunk(path, cell)
             return None if found is None or found[2] or is_doubtful(info, cell, found, end) else found
 
-        return find
+        made = _Lookup(find)
+        self._lent.append((name, made))
+        return made
 
     @property
     def _reading_file(self) -> h5f.FileID | None:
