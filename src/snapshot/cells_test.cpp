@@ -13,6 +13,7 @@
 #include "context/test_files.hpp"
 #include "penstock/context.hpp"
 #include "penstock/error.hpp"
+#include "snapshot/sorted/cell_sums_rig.hpp"
 
 namespace penstock {
 namespace {
@@ -86,23 +87,9 @@ class CellsOfProcesses : public testing::Test {
         return sums;
     }
 
-    // What MPI_Allreduce does by MPI_SUM and by MPI_MAX.
-    static void put_together(const std::vector<SnapshotCellSums>& all) {
-        for (std::size_t i = 0; i < all[0].totals.size(); ++i) {
-            std::int64_t sum = 0;
-            for (const SnapshotCellSums& one : all) sum += one.totals[i];
-            for (const SnapshotCellSums& one : all) one.totals[i] = sum;
-        }
-        for (std::size_t i = 0; i < all[0].extremes.size(); ++i) {
-            double most = all[0].extremes[i];
-            for (const SnapshotCellSums& one : all) most = std::max(most, one.extremes[i]);
-            for (const SnapshotCellSums& one : all) one.extremes[i] = most;
-        }
-    }
-
     std::vector<unsigned char> written(const std::string& name, const std::vector<Positions>& parts) const {
         std::vector<Snapshot> all = told(name, parts);
-        put_together(counted(all, parts));
+        test::put_together(counted(all, parts));
         for (Snapshot& one : all) one.add_counted_cells();
         for (const Snapshot& one : all) EXPECT_EQ(one.digest(), all[0].digest());
         for (Snapshot& one : all) one.begin(&one == &all[0] ? "" : all[0].place());
@@ -144,7 +131,7 @@ TEST_F(CellsOfProcesses, a_file_of_several_processes_is_that_of_one) {
 TEST_F(CellsOfProcesses, a_cell_of_two_processes_is_refused_and_both_are_named) {
     const std::vector<Positions> parts{{1, 1, 1}, {9, 9, 1}, {9, 9, 2, 9, 9, 9}};
     std::vector<Snapshot> all = told("s.hdf5", parts);
-    put_together(counted(all, parts));
+    test::put_together(counted(all, parts));
     for (Snapshot& one : all) {
         expect_words("processes 1 and 2 both have particles of PartType0 in cell 6", [&] { one.add_counted_cells(); });
         expect_words("no particles were counted", [&] { one.add_counted_cells(); });

@@ -14,6 +14,7 @@
 #include "context/test_files.hpp"
 #include "penstock/context.hpp"
 #include "penstock/snapshot.hpp"
+#include "snapshot/sorted/cell_sums_rig.hpp"
 #include "snapshot/sorted/move_sorted.hpp"
 
 namespace penstock {
@@ -138,19 +139,6 @@ class SortedSnapshotTest : public testing::TestWithParam<MemoryKind> {
         return test::read_file(folder_.file(name));
     }
 
-    static void put_together(const std::vector<SnapshotCellSums>& all) {
-        for (std::size_t i = 0; i < all[0].totals.size(); ++i) {
-            std::int64_t sum = 0;
-            for (const SnapshotCellSums& one : all) sum += one.totals[i];
-            for (const SnapshotCellSums& one : all) one.totals[i] = sum;
-        }
-        for (std::size_t i = 0; i < all[0].extremes.size(); ++i) {
-            double most = all[0].extremes[i];
-            for (const SnapshotCellSums& one : all) most = std::max(most, one.extremes[i]);
-            for (const SnapshotCellSums& one : all) one.extremes[i] = most;
-        }
-    }
-
     // Writes a snapshot of several processes, each a Snapshot of its own.
     void write_together(const std::string& name, const std::vector<Particles>& parts, bool sorts,
                         bool file_each) const {
@@ -169,7 +157,7 @@ class SortedSnapshotTest : public testing::TestWithParam<MemoryKind> {
             sums.push_back(sorts ? all[i].sort_and_count(kOblong, own[i].types)
                                  : all[i].count_cells(kOblong, own[i].types));
         }
-        put_together(sums);
+        test::put_together(sums);
         for (Snapshot& one : all) one.add_counted_cells();
         for (Snapshot& one : all) one.begin(file_each || &one == &all[0] ? "" : all[0].place());
         for (std::size_t i = 0; i < all.size(); ++i) all[i].write(own[i].fields);
