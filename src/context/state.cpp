@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/path_traits.hpp"
+#include "context/crew.hpp"
 #include "os/limits.hpp"
 
 namespace penstock::context {
@@ -87,6 +88,8 @@ ContextState::ContextState(const ContextOptions& given, Seams given_seams)
       registrar(mappings, *running),
       engine({device.get(), &system, given.budget_bytes, device->info().numa_node,
               [this](PathKind kind, PathOptions path_options) { return make_path(kind, std::move(path_options)); }}) {}
+
+os::Crew& crew_of(const Context& context) noexcept { return ContextState::of(context).crew; }
 
 void ContextState::check_process() const {
     if (process_.here()) return;

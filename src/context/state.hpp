@@ -18,6 +18,7 @@
 #include "context/transfer/stream_pool.hpp"
 #include "engine/engine.hpp"
 #include "engine/transfer_state.hpp"
+#include "os/threads/crew.hpp"
 #include "path/mapped/mappings.hpp"
 #include "penstock/context.hpp"
 #include "policy/policy.hpp"
@@ -93,6 +94,7 @@ class ContextState {
     SmallPlans small_plans;
     std::shared_ptr<std::atomic<int>> running = std::make_shared<std::atomic<int>>(0);  // transfers under way
     std::atomic<unsigned> decoding{0};  // calls of small reads that decode chunks on several cores
+    os::Crew crew;  // of calls that work on all cores
 
   private:
     ProcessMark process_;

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <utility>
 
+#include "context/crew.hpp"
 #include "formats/create/check_schema.hpp"
 #include "formats/faults.hpp"
 #include "history/compression.hpp"
@@ -64,7 +65,8 @@ struct ChunkGrid {
 
 StepEncoder::StepEncoder(const Context& context, const formats::FileSchema& schema, std::span<const PlainField> fields,
                          const StepEncoderOptions& options)
-    : places_(options.places), threads_(options.threads) {
+    : places_(options.places),
+      cores_({.threads = options.threads, .crew = &context::crew_of(context)}) {
     for (const PlainField& field : fields) {
         if (!schema.variables[field.variable].filters.empty()) add_chunks(schema, field);
     }
@@ -138,7 +140,7 @@ std::vector<formats::StoredChunks> StepEncoder::encode() {
 void StepEncoder::encode_group(ChunkGroup& group) {
     for (std::size_t i = 0; i < group.boxes.size(); ++i) group.boxes[i].box.source = plain_ + group.sources[i];
     const data::CoreResult result =
-        data::encode_chunks({group.encoder, group.chunks, group.boxes, {}, group.sizes}, {.threads = threads_});
+        data::encode_chunks({group.encoder, group.chunks, group.boxes, {}, group.sizes}, cores_);
     if (!result.fault) return;
     const auto& fault = *result.fault;
     const auto owner = std::find_if(fields_.begin(), fields_.end(), [&](const FieldChunks& one) {

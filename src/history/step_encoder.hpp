@@ -76,7 +76,7 @@ class StepEncoder {
     std::vector<ChunkGroup> groups_;
     std::vector<FieldChunks> fields_;
     std::size_t places_;
-    unsigned threads_;
+    const data::CoreOptions cores_;
     std::optional<Buffer> staged_;  // a slot in memory of the host
     std::optional<Buffer> room_;    // what the chunks become
     std::unique_ptr<Stream> stream_;

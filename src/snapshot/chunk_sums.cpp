@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "context/crew.hpp"
 #include "data/cores/on_cores.hpp"
 #include "data/decode/checksums/sums.hpp"
 #include "penstock/checksum.hpp"
@@ -24,11 +25,11 @@ class ChunkSummer final : public data::ItemWorker {
     std::vector<std::uint32_t>& sums_;
 };
 
-std::vector<std::uint32_t> sums_on_cores(std::span<const ChunkBegin> chunks) {
+std::vector<std::uint32_t> sums_on_cores(const Context& context, std::span<const ChunkBegin> chunks) {
     std::vector<std::uint32_t> sums(chunks.size());
     if (chunks.empty()) return sums;
     data::on_cores({chunks.size(), chunks[0].bytes, kMiB}, [&] { return std::make_unique<ChunkSummer>(chunks, sums); },
-                   {});
+                   {.crew = &context::crew_of(context)});
     return sums;
 }
 
@@ -54,7 +55,7 @@ std::uint32_t fletcher_with_zeros(std::uint32_t sum, std::uint64_t bytes, std::u
 std::vector<std::uint32_t> fletcher_sums(const Context& context, std::span<const ChunkBegin> chunks,
                                          MemoryKind memory) {
     std::vector<std::uint32_t> sums =
-        memory == MemoryKind::device ? sums_on_device(context, chunks) : sums_on_cores(chunks);
+        memory == MemoryKind::device ? sums_on_device(context, chunks) : sums_on_cores(context, chunks);
     for (std::size_t i = 0; i < chunks.size(); ++i)
         sums[i] = fletcher_with_zeros(sums[i], chunks[i].bytes, chunks[i].chunk_bytes);
     return sums;

@@ -3,6 +3,7 @@
 // It answers False where a transfer must be made, as small reads do: the caller starts it, and it tells errors.
 #include <nanobind/stl/shared_ptr.h>
 
+#include "context/crew.hpp"
 #include "core.hpp"
 #include "data/layout/row_runs.hpp"
 #include "int_table.hpp"
@@ -31,7 +32,8 @@ class RowReader {
             const BorrowedMemory borrowed(context_, memory, BorrowedMemory::Use::write_into);
             const GilReleased release;
             if (bytes_of_rows(layout_, wanted) != borrowed.view().bytes) return false;
-            if (!read_rows(file.file, layout_, wanted, {borrowed.view(), done})) return false;
+            os::Crew& crew = context::crew_of(context_);
+            if (!read_rows(file.file, layout_, wanted, {borrowed.view(), done, 0, &crew})) return false;
             if (swap_bytes_ != 0) swap(borrowed.view());
         } catch (const Error&) {
             return false;

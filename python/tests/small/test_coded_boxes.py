@@ -12,6 +12,7 @@ import pytest
 from hdf5_kit import count_transfers
 
 import penstock
+from penstock.formats.reading.kept import MOST_BYTES, KeptChunks
 
 h5py = pytest.importorskip("h5py")
 
@@ -34,6 +35,11 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
         file.create_dataset("foreign", data=WHOLE.astype(">i4"), chunks=CHUNKS, compression="gzip")
         holes = file.create_dataset("holes", WHOLE.shape, "i4", chunks=CHUNKS, compression="gzip", fillvalue=-3)
         holes[:500] = WHOLE[:500]
+        few = WHOLE[:250, :500]
+        file.create_dataset("one chunk", data=few[:, :250], chunks=(250, 250), compression="gzip", shuffle=True)
+        file.create_dataset("two chunks", data=few, chunks=(125, 500), compression="gzip", shuffle=True)
+        file.create_dataset("side by side", data=few, chunks=(250, 250), compression="gzip", shuffle=True)
+        file.create_dataset("two foreign", data=few.astype(">i4"), chunks=(125, 500), compression="gzip")
         file.create_dataset("a chunk a row", data=WHOLE, chunks=(1, WHOLE.shape[1]), compression="gzip", shuffle=True)
     long_ago = time.time() - 60  # of a file that changed just now no decoded chunk is kept
     os.utime(made, (long_ago, long_ago))
@@ -76,6 +82,37 @@ def test_chunks_are_kept_too_where_others_were_before(path: Path) -> None:
         np.asarray(file["gzip"][BOXES["a tile"]])
         after = file.evidence()
     assert after["paths"][0]["bytes"] == before["paths"][0]["bytes"] > 0
+
+
+@pytest.mark.parametrize("name", ["one chunk", "two chunks", "side by side", "two foreign"])
+def test_chunks_that_are_read_whole_again_are_kept(path: Path, name: str) -> None:
+    with h5py.File(path) as plain:
+        wanted = plain[name][...]
+    asked = []
+    with penstock.open(path, device="host") as file:
+        for _ in range(4):
+            out = np.zeros(wanted.shape, "i4")
+            file[name].read(out=out)
+            assert np.array_equal(out, wanted) and np.array_equal(np.asarray(file[name][...]), wanted)
+            asked.append(file.evidence()["paths"][0]["bytes"])
+    assert len(set(asked)) == 1, "the second reads are the last ones of the file"
+
+
+def test_chunks_that_are_read_whole_once_are_not_kept(path: Path) -> None:
+    asked = []
+    with penstock.open(path, device="host") as file:
+        for name in ("one chunk", "two chunks", "side by side"):
+            file[name][...]
+            asked.append(len(file._file._mover.kept._chunks))
+    assert asked == [0, 0, 0]
+
+
+def test_a_chunk_that_was_read_whole_long_ago_is_not_read_again() -> None:
+    kept = KeptChunks()
+    assert [kept.is_again(key, MOST_BYTES // 4) for key in "abcdabcd"] == [False] * 4 + [True] * 4
+    assert [kept.is_again(key, MOST_BYTES // 4) for key in "efghabcd"] == [False] * 8
+    kept.clear()
+    assert not kept.is_again("d", 1) and kept.is_again("d", 1)
 
 
 def test_what_is_not_simple_is_left_to_a_transfer(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -272,6 +272,17 @@ def test_a_row_is_read_without_the_library_and_attributes_by_it(tmp_path: Path) 
         file["x"]
 
 
+def test_h5py_has_its_cache_of_chunks_beside_ours(tmp_path: Path) -> None:
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        file["text"] = "ours"
+    with ps.open(path, device="host") as found:
+        assert found["text"][()].tolist() == "ours" and open_in_hdf5() == 1
+        with h5py.File(path, "r") as file:
+            assert file.id.get_access_plist().get_cache() == h5py.h5p.create(h5py.h5p.FILE_ACCESS).get_cache()
+            assert file.id.get_access_plist().get_sieve_buf_size() > 0
+
+
 def test_a_file_that_this_process_has_open_to_write_is_refused_whatever_it_locks(tmp_path: Path) -> None:
     path = tmp_path / "x.h5"
     for locking, words in ((None, "has it open for writing"), (True, "another setting"), (False, "another setting")):

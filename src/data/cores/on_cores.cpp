@@ -4,9 +4,7 @@
 #include <algorithm>
 #include <exception>
 #include <mutex>
-#include <system_error>
-#include <thread>
-#include <vector>
+#include <string>
 
 #include "os/limits.hpp"
 
@@ -74,34 +72,17 @@ std::size_t threads_for(const Items& items, unsigned wanted) {
     return static_cast<std::size_t>(std::clamp<std::uint64_t>(std::min<std::uint64_t>(worth, items.count), 1, all));
 }
 
-// Threads that run the work beside the caller, and end with this object.
-class Helpers {
-  public:
-    Helpers(std::size_t count, ItemWork& work) {
-        threads_.reserve(count);
-        try {
-            for (std::size_t i = 0; i < count; ++i) threads_.emplace_back([&work] { work.run(); });
-        } catch (const std::system_error&) {  // the system has no more threads: those that are there do the work
-        }
-    }
-    ~Helpers() {
-        for (std::thread& thread : threads_) thread.join();
-    }
-    Helpers(const Helpers&) = delete;
-    Helpers& operator=(const Helpers&) = delete;
-
-  private:
-    std::vector<std::thread> threads_;
-};
-
 }  // namespace
 
 CoreResult on_cores(const Items& items, const std::function<std::unique_ptr<ItemWorker>()>& make,
                     const CoreOptions& options) {
     ItemWork work(items, make, options);
-    {
-        const Helpers helpers(threads_for(items, options.threads) - 1, work);
-        work.run();
+    const auto run = [&work] { work.run(); };
+    const std::size_t others = threads_for(items, options.threads) - 1;
+    if (options.crew != nullptr) {
+        options.crew->run(others, run);
+    } else {
+        os::Crew().run(others, run);
     }
     return work.result();
 }

@@ -1,8 +1,8 @@
 // Many items of work on all cores, for the time of one call.
 //
-// The calling thread works too. Others help it until the call returns, so that none is left behind and none is there
-// after fork(). Ensures: after the return no item is worked on any more; between two items a thread looks whether the
-// work was stopped.
+// The calling thread works too, and threads help it that a context has for all of its calls, or that end with this one.
+// Ensures: after the return no item is worked on any more; between two items a thread looks whether the work was
+// stopped.
 #pragma once
 
 #include <atomic>
@@ -14,6 +14,7 @@
 #include <string>
 #include <utility>
 
+#include "os/threads/crew.hpp"
 #include "penstock/types.hpp"
 
 namespace penstock::data {
@@ -22,6 +23,7 @@ struct CoreOptions {
     unsigned threads = 0;                        // the calling one included; 0: one for each CPU of this process
     Deadline deadline = Deadline::never();
     const std::atomic<bool>* stopped = nullptr;  // set by another thread to end the work
+    os::Crew* crew = nullptr;        // null: threads are begun for this call
 };
 
 struct CoreResult {

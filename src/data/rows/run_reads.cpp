@@ -179,12 +179,16 @@ void add_all(std::span<const RunsMoved> parts, Clock::time_point began, RunsMove
     sum.seconds = seconds_since(began);
 }
 
+CoreOptions cores_of(const RunsInto& into) {
+    return {.threads = into.threads, .crew = into.crew};
+}
+
 bool read_on_cores(const ReadRanges& read, std::span<const FileRun> runs, const RunsInto& into) {
     const Clock::time_point began = Clock::now();
     const std::vector<std::span<const FileRun>> parts = parts_of(runs);
     std::vector<RunsMoved> done(parts.size());
     const auto make = [&] { return std::make_unique<PartReader>(read, into.memory, parts, done); };
-    const CoreResult result = on_cores({parts.size(), kPart, kWorkOfThread}, make, {.threads = into.threads});
+    const CoreResult result = on_cores({parts.size(), kPart, kWorkOfThread}, make, cores_of(into));
     if (result.done != parts.size()) return false;
     add_all(done, began, into.done);
     return true;
@@ -304,7 +308,7 @@ bool read_rows(const ReadRanges& read, const Layout& layout, const WantedRows& r
     const std::size_t each = std::max<std::size_t>(1, kPart / work_of_row);
     std::vector<RunsMoved> done((places.size() + each - 1) / each);
     const auto make = [&] { return std::make_unique<PartOfRows>(reads, ordered, each, done); };
-    const CoreResult result = on_cores({done.size(), kPart, kWorkOfThread}, make, {.threads = into.threads});
+    const CoreResult result = on_cores({done.size(), kPart, kWorkOfThread}, make, cores_of(into));
     if (result.done != done.size()) return false;
     into.done.requested_bytes = into.memory.bytes;
     add_all(done, began, into.done);

@@ -5,7 +5,7 @@
 // in pieces of pinned memory, of which one is copied while the next is filled. Runs that make a thread
 // wait come from a disk, which is faster when it is asked for many at a time, so reading gives up then. What must stay
 // true: where false is returned, nothing has happened that counts; bytes and counts do not depend on how many threads
-// read; after the return no thread of a call is left.
+// read; after the return no thread reads.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,7 @@
 
 #include "data/layout/layout.hpp"
 #include "data/layout/row_runs.hpp"
+#include "os/threads/crew.hpp"
 #include "penstock/context.hpp"
 
 namespace penstock::data {
@@ -37,6 +38,7 @@ struct RunsInto {
     MemoryView memory;
     RunsMoved& done;
     unsigned threads = 0;  // the calling one included; 0: one for each CPU of this process
+    os::Crew* crew = nullptr;  // as CoreOptions::crew
 };
 
 // Bytes of a box, or of a whole file, that are read in this way wherever they are. More of what a disk has are worth a

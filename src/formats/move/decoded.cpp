@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "context/crew.hpp"
 #include "formats/faults.hpp"
 #include "formats/move/batches.hpp"
 #include "formats/move/box_moves.hpp"
@@ -142,7 +143,9 @@ void DecodedReader::decode(Streams& streams) {
         item = {.destination = memory, .source = place, .item_bytes = dataset_.grid.item_bytes};
         if (!decodes_in_place()) split_box(item, onward, [&](const Box& box) { to_device.push_back(box); });
     }
-    const data::CoreResult result = data::decode_chunks(pipeline_, chunks, boxes, {.deadline = options_.deadline});
+    os::Crew& crew = context::crew_of(file_.context());
+    const data::CoreResult result =
+        data::decode_chunks(pipeline_, chunks, boxes, {.deadline = options_.deadline, .crew = &crew});
     if (result.fault) throw damaged({streams.parts[result.fault->first].file, dataset_.name}, result.fault->second);
     if (result.done < chunks.size()) throw Error(ErrorCode::timed_out, "decode chunks", "the deadline came");
     if (!to_device.empty()) file_.context().copy_boxes(to_device, memory_.kind);

@@ -8,8 +8,8 @@
 #include <optional>
 #include <utility>
 
+#include "context/crew.hpp"
 #include "data/decode/read_chunks.hpp"
-
 #include "python/core/box_table.hpp"
 #include "python/core/chunks/stop.hpp"
 #include "python/core/small/tally.hpp"
@@ -119,6 +119,12 @@ data::ChunkWork chunk_work(const DecodeArguments& given, const Work& work, const
     return {given.pipeline, work.chunks, work.boxes, memory.through ? &*memory.through : nullptr};
 }
 
+data::CoreOptions options_of(const DecodeArguments& given) {
+    return {.deadline = given.deadline,
+            .stopped = &given.stop.flag(),
+            .crew = &context::crew_of(given.context)};
+}
+
 // Returns (chunks that were decoded, number of a damaged one or -1, what is wrong with it).
 nb::tuple decode_chunks(const DecodeArguments& given) {
     need_own_process(given.context);
@@ -132,7 +138,7 @@ nb::tuple decode_chunks(const DecodeArguments& given) {
         const GilReleased release;
         const Work work = work_of(given, streams, boxes, {source.view(), memory.target.view()});
         result = data::decode_chunks(chunk_work(given, work, memory),
-                                     {.deadline = given.deadline, .stopped = &given.stop.flag()});
+                                     options_of(given));
     }
     if (!result.fault) return nb::make_tuple(result.done, -1, "");
     return nb::make_tuple(result.done, result.fault->first, result.fault->second);
@@ -152,7 +158,7 @@ nb::tuple read_chunks(const DecodeArguments& given, SmallTally& tally) {
         const MemoryView whole{nullptr, std::numeric_limits<std::uint64_t>::max(), MemoryKind::system};
         const Work work = work_of(given, streams, boxes, {whole, memory.target.view()});
         result = data::read_and_decode({file, work.places}, chunk_work(given, work, memory),
-                                       {.deadline = given.deadline, .stopped = &given.stop.flag()});
+                                       options_of(given));
     }
     if (result.reads.operations != 0) tally.add(result.reads);  // what was all left to a transfer is no read
     const nb::bytes done(result.done.data(), result.done.size());

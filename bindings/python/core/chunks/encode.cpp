@@ -3,6 +3,7 @@
 #include "data/encode/encode_chunks.hpp"
 
 #include "data/encode/chunk_files.hpp"
+#include "context/crew.hpp"
 #include "python/core/box_table.hpp"
 #include "python/core/chunks/stop.hpp"
 
@@ -85,6 +86,12 @@ Chunks chunks_of(const EncodeArguments& given, const BoxTable& boxes, const Memo
     return all;
 }
 
+data::CoreOptions options_of(const EncodeArguments& given) {
+    return {.deadline = given.deadline,
+            .stopped = &given.stop.flag(),
+            .crew = &context::crew_of(given.context)};
+}
+
 std::span<const std::byte> fill_of(const EncodeArguments& given) {
     return {reinterpret_cast<const std::byte*>(given.fill.c_str()), given.fill.size()};
 }
@@ -117,7 +124,7 @@ nb::tuple write_chunk_files(const EncodeArguments& given, nb::handle files) {
         const GilReleased release;
         work = chunks_of(given, boxes, source.view(), {});
         result = data::write_chunk_files({given.encoder, work.chunks, work.boxes, fill_of(given), work.sizes}, {names},
-                                         {.deadline = given.deadline, .stopped = &given.stop.flag()});
+                                         options_of(given));
     }
     if (!result.refused.ok()) throw Error(result.refused);
     const auto& [done, fault] = result.encoded;
@@ -139,7 +146,7 @@ nb::tuple encode_chunks(const EncodeArguments& given) {
         const GilReleased release;
         work = chunks_of(given, boxes, source.view(), target.view());
         result = data::encode_chunks({given.encoder, work.chunks, work.boxes, fill_of(given), work.sizes},
-                                     {.deadline = given.deadline, .stopped = &given.stop.flag()});
+                                     options_of(given));
     }
     const nb::bytes sizes = bytes_of(work.sizes);
     if (!result.fault) return nb::make_tuple(result.done, -1, "", sizes);

@@ -12,6 +12,27 @@ namespace {
 constexpr std::uint64_t kMostChunkBytes = 4 * kMiB;    // decoded: about 10 ms
 constexpr std::uint64_t kMostTogether = 256 * kKiB;    // of several chunks: more are worth the other cores
 constexpr std::uint64_t kMostStream = 4 * kSmallReadBytes;
+constexpr std::uint64_t kCopiedBytesPerNs = 4;  // by one thread, at least
+
+// Adds the time of its scope.
+class Timed {
+  public:
+    explicit Timed(std::chrono::steady_clock::duration& total) : total_(total) {}
+    ~Timed() { total_ += std::chrono::steady_clock::now() - from_; }
+    Timed(const Timed&) = delete;
+    Timed& operator=(const Timed&) = delete;
+
+  private:
+    std::chrono::steady_clock::duration& total_;
+    std::chrono::steady_clock::time_point from_ = std::chrono::steady_clock::now();
+};
+
+nb::object bytes_object(const std::byte* data, std::uint64_t bytes) {
+    PyObject* const made =
+        PyBytes_FromStringAndSize(reinterpret_cast<const char*>(data), static_cast<Py_ssize_t>(bytes));
+    if (made == nullptr) throw nb::python_error();
+    return nb::steal(made);
+}
 
 }  // namespace
 
@@ -70,10 +91,8 @@ ChunkReads::Found ChunkReads::take(const ChunkPieces& pieces, std::byte* to) {
 
 // Memory for a chunk of which a part is wanted.
 std::byte* ChunkReads::new_chunk(std::uint64_t number) {
-    PyObject* const chunk = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(source_.chunk_bytes));
-    if (chunk == nullptr) throw nb::python_error();
-    made_.push_back({number, nb::steal(chunk)});
-    return reinterpret_cast<std::byte*>(PyBytes_AS_STRING(chunk));
+    made_.push_back({number, bytes_object(nullptr, source_.chunk_bytes)});
+    return reinterpret_cast<std::byte*>(PyBytes_AS_STRING(made_.back().chunk.ptr()));
 }
 
 bool ChunkReads::decode_ahead(const Wanted& wanted, std::byte* to) {
@@ -92,13 +111,17 @@ bool ChunkReads::decode_ahead(const Wanted& wanted, std::byte* to) {
     }
     const auto& pipeline = nb::cast<const data::Pipeline&>(source_.pipeline);
     const GilReleased release;
+    const Timed timed(decoding_);
     data::ChunksRead read =
-        data::read_and_decode({*file_, wanted.places}, data::ChunkWork{pipeline, chunks, boxes},
-                              data::CoreOptions{.threads = share_.threads()});
+        data::read_and_decode({*file_, wanted.places}, data::ChunkWork{pipeline, chunks, boxes}, share_.options());
     if (read.left || read.decoded.done != chunks.size()) return false;
     moved_ = std::move(read.reads);
     decoded_ahead_ = true;
-    for (std::size_t at = 0; at < chunks.size(); ++at) here_[wanted.numbers[at]] = made[at];
+    for (std::size_t at = 0; at < chunks.size(); ++at) {
+        here_[wanted.numbers[at]] = made[at];
+        if (made[at].data != nullptr) continue;
+        straight_[wanted.numbers[at]] = static_cast<const std::byte*>(boxes[at].box.destination);
+    }
     return true;
 }
 
@@ -153,6 +176,7 @@ ChunkReads::Found ChunkReads::decode(std::uint64_t number, nb::handle place, std
     bool is_whole = false;
     {
         const GilReleased release;
+        const Timed timed(decoding_);
         const auto stream = std::make_unique<std::byte[]>(bytes + data::kStreamPadding);
         data::Scratch scratch;
         is_whole = read_stream(offset, {stream.get(), bytes}) &&
@@ -162,7 +186,11 @@ ChunkReads::Found ChunkReads::decode(std::uint64_t number, nb::handle place, std
     streams_.push_back(bytes);
     now_ = {whole == nullptr ? into : nullptr, true};
     number_ = number;
-    if (whole == nullptr) here_[number] = now_;
+    if (whole == nullptr) {
+        here_[number] = now_;
+    } else {
+        straight_[number] = whole;
+    }
     return Found::here;
 }
 
@@ -177,8 +205,28 @@ bool ChunkReads::read_stream(std::uint64_t offset, std::span<std::byte> stream) 
 }
 
 void ChunkReads::keep() const {
-    if (takes_all_) return;
-    for (const Made& one : made_) source_.keep(one.number, one.chunk);
+    if (!takes_all_) {
+        for (const Made& one : made_) source_.keep(one.number, one.chunk);
+    }
+    if (takes_all_ || !straight_.empty()) keep_wholes();
+}
+
+// Those that are not read again soon would take others' place.
+void ChunkReads::keep_wholes() const {
+    std::map<std::uint64_t, nb::object> wholes;
+    for (const Made& one : made_) {
+        if (takes_all_) wholes[one.number] = one.chunk;
+    }
+    for (const auto& [number, data] : straight_) wholes[number] = nb::object();
+    const std::uint64_t copied_in_ns = wholes.size() * source_.chunk_bytes / kCopiedBytesPerNs;
+    if (decoding_ < std::chrono::nanoseconds(copied_in_ns)) return;
+    nb::list numbers;
+    for (const auto& [number, chunk] : wholes) numbers.append(number);
+    for (const nb::handle one : nb::cast<nb::list>(source_.again(numbers))) {
+        const auto number = nb::cast<std::uint64_t>(one);
+        const nb::object& made = wholes[number];
+        source_.keep(number, made.is_valid() ? made : bytes_object(straight_.at(number), source_.chunk_bytes));
+    }
 }
 
 void ChunkReads::count(SmallTally& tally) const {

@@ -5,10 +5,14 @@
 // cores read and decode a share first: prepare(). A chunk that is wanted whole is decoded to its place. What must stay
 // true: what is not simple (long streams, more chunks, bytes that are not in the page cache, damage) is left to a
 // transfer, which tells the error.
+//
+// Decoded chunks are kept for later reads: one of which a part was taken, at once, because its next part is likely to
+// follow; one that was taken whole, when it is read whole again, and only where decoding takes longer than a copy.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <list>
 #include <map>
 #include <span>
@@ -27,7 +31,8 @@ struct ChunkSource {
     // By its number among those that are stored: a decoded chunk as bytes; (file offset, bytes, skipped filters) of one
     // that is to be decoded; or None.
     nb::object find{};
-    nb::object keep{};  // (number, decoded chunk): for later reads
+    nb::object keep{};   // (number, decoded chunk): for later reads
+    nb::object again{};  // (list of numbers) of chunks that were decoded whole: those that were so lately
     nb::object pipeline{};
     std::string decoder{};  // as evidence says it
     std::uint64_t chunk_bytes = 0;  // 0: chunks are stored as they are read
@@ -40,18 +45,21 @@ struct ChunkPieces {
     std::span<const data::RowCopy> copies{};  // after the runs
 };
 
-// A share of the cores, of all calls that have one now: each would otherwise begin as many threads as there are cores.
+// A share of the cores, of all calls that have one now: each would otherwise want as many threads as there are cores.
 class ShareOfCores {
   public:
     explicit ShareOfCores(context::ContextState& state)
-        : calls_(state.decoding), threads_(std::max(1U, state.machine().cpus / (calls_.fetch_add(1) + 1))) {}
+        : calls_(state.decoding),
+          crew_(state.crew),
+          threads_(std::max(1U, state.machine().cpus / (calls_.fetch_add(1) + 1))) {}
     ~ShareOfCores() { calls_.fetch_sub(1); }
     ShareOfCores(const ShareOfCores&) = delete;
     ShareOfCores& operator=(const ShareOfCores&) = delete;
-    unsigned threads() const noexcept { return threads_; }
+    data::CoreOptions options() const noexcept { return {.threads = threads_, .crew = &crew_}; }
 
   private:
     std::atomic<unsigned>& calls_;
+    os::Crew& crew_;
     unsigned threads_;
 };
 
@@ -72,7 +80,8 @@ class ChunkReads {
     // offset 0 is. not_open: a chunk must be decoded, and there is no file.
     Found take(const ChunkPieces& pieces, std::byte* to);
     bool decoded_any() const noexcept { return !streams_.empty() || decoded_ahead_; }
-    void keep() const;  // chunks of which a part was taken
+    // Chunks for later reads. Requires: the memory that was read to is as take() left it.
+    void keep() const;
     void count(SmallTally& tally) const;
 
   private:
@@ -100,6 +109,7 @@ class ChunkReads {
     std::byte* new_chunk(std::uint64_t number);
     Found find(std::uint64_t number, std::byte* whole);
     Found borrow(std::uint64_t number, const nb::object& chunk);
+    void keep_wholes() const;
     Found decode(std::uint64_t number, nb::handle place, std::byte* whole);
     bool read_stream(std::uint64_t offset, std::span<std::byte> stream);
 
@@ -112,6 +122,8 @@ class ChunkReads {
     std::uint64_t number_ = 0;
     std::uint64_t kept_bytes_ = 0, fresh_bytes_ = 0;
     std::vector<Made> made_;
+    std::map<std::uint64_t, const std::byte*> straight_;  // chunks that were decoded to their place
+    std::chrono::steady_clock::duration decoding_{};      // the reads of streams with it
     data::RunsMoved moved_{};  // by prepare()
     bool takes_all_ = false;   // of all chunks: no later read of a part gains
     bool decoded_ahead_ = false;

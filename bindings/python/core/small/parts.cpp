@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "context/crew.hpp"
 #include "context/state.hpp"
 #include "context/transfer/small/named_file.hpp"
 #include "data/rows/run_reads.hpp"
@@ -52,7 +53,8 @@ bool read(const Context& context, const Watched& watched, const Parts& parts,
         const auto cached = [&](const MemoryView& part, std::span<const Range> ranges) {
             return file->read_many(part, ranges, true);
         };
-        return data::read_box({read, cached}, parts.runs, {memory, *made.second});
+        os::Crew& crew = context::crew_of(context);
+        return data::read_box({read, cached}, parts.runs, {memory, *made.second, 0, &crew});
     } catch (const Error&) {
         return false;
     } catch (const std::bad_alloc&) {

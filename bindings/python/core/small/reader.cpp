@@ -18,6 +18,7 @@
 #include <new>
 #include <utility>
 
+#include "context/crew.hpp"
 #include "context/state.hpp"
 #include "context/transfer/small/named_file.hpp"
 #include "data/layout/layout.hpp"
@@ -383,7 +384,7 @@ class SmallReader {
         try {
             if (!watched_.holds()) return false;
             const MemoryView view = place();
-            if (!move(file, data::RunsInto{view, done})) return false;
+            if (!move(file, data::RunsInto{view, done, 0, &context::crew_of(context_)})) return false;
             if (source_.swap_bytes != 0) swap(view);
             return true;
         } catch (const Error&) {
@@ -557,8 +558,8 @@ std::unique_ptr<SmallReader> reader_of(const Context& context, std::shared_ptr<S
     SmallReader::Source source{Layout(stored_of(stored)), swap_bytes,           nb::cast<bool>(stored["backwards"]),
                                watched_of(watched),       stored["array_class"], stored["dtype"]};
     if (const nb::object coded = stored["coded"]; !coded.is_none()) {
-        source.chunks = {coded[0], coded[1], coded[2], nb::cast<std::string>(coded[3]),
-                         nb::cast<std::uint64_t>(coded[4]), nb::cast<bool>(coded[5])};
+        source.chunks = {coded[0], coded[1], coded[2], coded[3], nb::cast<std::string>(coded[4]),
+                         nb::cast<std::uint64_t>(coded[5]), nb::cast<bool>(coded[6])};
     }
     return std::make_unique<SmallReader>(context, std::move(tally), std::move(source));
 }

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "context/crew.hpp"
 #include "python/core/small/rows.hpp"
 
 namespace penstock::python {
@@ -51,7 +52,8 @@ bool load(const Context& context, const std::string& name, const Marks& marks, P
     buffer.part = buffer.owner.view();
     const data::FileRun whole{0, 0, bytes};
     data::RunsMoved done;
-    return data::read_box(file, {&whole, 1}, {{buffer.part.data, bytes, MemoryKind::system}, done});
+    os::Crew& crew = context::crew_of(context);
+    return data::read_box(file, {&whole, 1}, {{buffer.part.data, bytes, MemoryKind::system}, done, 0, &crew});
 }
 
 Marks marks_of(nb::handle listed) {

@@ -1,8 +1,8 @@
 """Opening HDF5 files for their metadata, finding datasets in them by name, and saying what HDF5 says when it cannot.
 
-What must stay true: HDF5 keeps nothing of a dataset's elements (no chunk cache, no sieve buffer), because the mover
-reads and writes them behind its back; a file that changes on disk while it is open here is noticed; every dataset is
-named once for each link in each group, however links run in circles.
+What must stay true: of a file that is open to change, HDF5 keeps none of the elements (no chunk cache, no sieve
+buffer), because the mover writes them behind its back; a file that changes on disk while it is open here is noticed;
+every dataset is named once for each link in each group, however links run in circles.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def check_unchanged(name: str, stamp: Stamp) -> Stamp:
 
 
 def access_list() -> h5p.PropFAID:
-    """How files are opened: nothing of the elements is cached. The rest is as h5py does it, because HDF5 insists that
-    a file that is opened twice in a process is opened alike."""
+    """How files are opened to change them: nothing of the elements is cached. The rest is as h5py does it, because HDF5
+    insists that a file that is opened twice in a process is opened alike."""
     access = h5p.create(h5p.FILE_ACCESS)
     elements, slots, _, policy = access.get_cache()
     access.set_cache(elements, slots, 0, policy)
@@ -67,8 +67,9 @@ def access_list() -> h5p.PropFAID:
 
 @cache
 def _reading_list(is_second: bool) -> h5p.PropFAID:
-    """Shared by all files opened for reading; no code changes it. Making one takes longer than opening a file."""
-    access = access_list()
+    """Shared by all files opened for reading; no code changes it. Making one takes longer than opening a file. The
+    caches are as HDF5 has them: all handles of a file in a process have those of the first, h5py's too."""
+    access = h5p.create(h5p.FILE_ACCESS)
     if is_second:
         access.set_fapl_stdio()
     return access

@@ -1,6 +1,7 @@
 """Decoded chunks that are kept for the next read: rows of one chunk, read one after the other, decode it once.
 
-Only calls that touch little keep chunks, and only those of which they take a part. What must stay true: memory is
+Only calls that touch little keep chunks: those of which they take a part, and those that they take whole and that an
+earlier call has taken whole lately. What must stay true: memory is
 bounded; a chunk is found again only while its file is as it was, which its size and times tell; of a file that changed
 just now nothing is kept, because the next change might not show in its times.
 """
@@ -29,6 +30,8 @@ class KeptChunks:
     def __init__(self) -> None:
         self._chunks: OrderedDict[Hashable, np.ndarray] = OrderedDict()
         self._bytes = 0
+        self._read_whole: OrderedDict[Hashable, int] = OrderedDict()  # keys, and bytes, of as many as could be kept
+        self._bytes_read_whole = 0
         self._lock = threading.Lock()
 
     def find(self, key: Hashable) -> np.ndarray | None:
@@ -46,10 +49,21 @@ class KeptChunks:
             while self._bytes > MOST_BYTES:
                 self._bytes -= self._chunks.popitem(last=False)[1].nbytes
 
+    def is_again(self, key: Hashable, bytes: int) -> bool:
+        """Whether a chunk that was read whole now was so a short time ago: since then, chunks of MOST_BYTES were."""
+        with self._lock:
+            known = self._read_whole.pop(key, 0)
+            self._read_whole[key] = bytes
+            self._bytes_read_whole += bytes - known
+            while self._bytes_read_whole > MOST_BYTES:
+                self._bytes_read_whole -= self._read_whole.popitem(last=False)[1]
+            return known != 0
+
     def clear(self) -> None:
         with self._lock:
             self._chunks.clear()
-            self._bytes = 0
+            self._read_whole.clear()
+            self._bytes = self._bytes_read_whole = 0
 
 
 def is_little(packed: Packed) -> bool:

@@ -92,9 +92,9 @@ def described(info: DatasetInfo, chunks: np.ndarray | int) -> dict[str, Any]:
 
 class _How(NamedTuple):
     """How chunks are decoded. `calls`: find(number) gives one that was decoded before, where one that is not yet lies,
-    or None; keep(number, chunk) keeps it."""
+    or None; keep(number, chunk) keeps it; again(numbers) of chunks that were read whole tells which were so lately."""
 
-    calls: tuple[Callable[[int], Any], Callable[[int, bytes], None]]
+    calls: tuple[Callable[[int], Any], Callable[[int, bytes], None], Callable[[list[int]], list[int]]]
     pipeline: _core.Pipeline
     decoder: str
     changed_ns: int  # of the file, which must stay
@@ -242,7 +242,17 @@ def _decoding(
         if place is not None and may_keep(stamp, info.chunk_bytes):
             kept.keep(key_of(file, kind, place), np.frombuffer(chunk, np.uint8))
 
-    return _How((find, keep), pipeline, decoder_name(filters), stamp[4], not mover.emulated)
+    def again(numbers: list[int]) -> list[int]:
+        if not may_keep(stamp, info.chunk_bytes):
+            return []
+        places = [(number, where(number)) for number in numbers]
+        return [
+            number
+            for number, place in places
+            if place is not None and kept.is_again(key_of(file, kind, place), info.chunk_bytes)
+        ]
+
+    return _How((find, keep, again), pipeline, decoder_name(filters), stamp[4], not mover.emulated)
 
 
 def _cells(info: DatasetInfo, table: ChunkTable) -> np.ndarray | None:

@@ -59,7 +59,7 @@ void read_index(StructureFields& fields, DataLayout& layout) {
 class ChunkTree {
   public:
     ChunkTree(const MetadataBlocks& blocks, const ChunkCounting& grid, std::span<const std::uint64_t> cell)
-        : blocks_(blocks), grid_(grid) {
+        : blocks_(blocks) {
         for (std::size_t axis = 0; axis < cell.size(); ++axis) wanted_.push_back(cell[axis] * grid.chunk[axis]);
     }
 
@@ -125,7 +125,6 @@ class ChunkTree {
     }
 
     const MetadataBlocks& blocks_;
-    const ChunkCounting& grid_;
     std::vector<std::uint64_t> wanted_{};
 };
 
