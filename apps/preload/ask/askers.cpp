@@ -103,6 +103,10 @@ void Askers::end(bool for_good) {
         news_.fetch_add(1);
         kernel::wake(reinterpret_cast<const std::uint32_t*>(&news_), made);
         for (int i = 0; i < made; ++i) pthread_join(ids_[i], nullptr);
+        for (int i = 0; i < made; ++i) {
+            while (kernel::has_thread(numbers_[i].load())) kernel::rest();
+        }
+        begun_.store(0);
         ends_.store(false);
     }
     if (made >= kNone) started_.store(for_good ? kOver : kNone);
@@ -111,6 +115,7 @@ void Askers::end(bool for_good) {
 
 void* Askers::run(void* askers) {
     auto& self = *static_cast<Askers*>(askers);
+    self.numbers_[self.begun_.fetch_add(1)].store(kernel::thread());
     for (;;) {
         const std::uint32_t seen = self.news_.load();
         if (self.ends_.load()) return nullptr;

@@ -21,7 +21,7 @@ public:
     // Something was left to ask. Starts the threads at the first time.
     void wake();
     // In the child of a fork: the threads stayed with the parent.
-    void forget() { started_.store(kNone), ends_.store(false); }
+    void forget() { started_.store(kNone), ends_.store(false), begun_.store(0); }
     // How many ask; below 0: the system gave none, and none is asked for again.
     int threads() const {
         const int started = started_.load(std::memory_order_relaxed);
@@ -47,6 +47,8 @@ private:
     std::atomic<int> started_{kNone};
     std::atomic<bool> ends_{false};
     pthread_t ids_[kThreads] = {};  // as many as started_ says, which is stored after them
+    std::atomic<int> begun_{0};     // threads that have stored their number
+    std::atomic<int> numbers_[kThreads] = {};
 };
 
 }  // namespace preload

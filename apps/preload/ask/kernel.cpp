@@ -182,6 +182,16 @@ int process() {
     return static_cast<int>(::syscall(SYS_getpid));
 }
 
+int thread() {
+    const SavedErrno saved;
+    return static_cast<int>(::syscall(SYS_gettid));
+}
+
+bool has_thread(int number) {
+    const SavedErrno saved;
+    return ::syscall(SYS_tgkill, ::syscall(SYS_getpid), number, 0) == 0;
+}
+
 void rest() {
     const SavedErrno saved;
     const timespec moment{0, 50'000};

@@ -46,6 +46,8 @@ void start_writeback(int fd, Span span);  // takes no error: they wait for the p
 void read_ahead(int fd, Span span);
 int flush(int fd);  // fsync: 0, or the error's number
 int process();
+int thread();  // the calling one's number
+bool has_thread(int number);  // of this process; for a moment also one that has been joined
 void rest();  // some 50 us
 bool main_thread_is_gone();  // it has ended, and the process lives on by its other threads
 

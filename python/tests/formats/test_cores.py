@@ -240,9 +240,7 @@ def test_rows_of_a_chunk_decode_it_once(rows: Any, emulated: bool) -> None:
 
 
 @pytest.mark.usefixtures("settled")
-def test_a_whole_read_keeps_nothing_and_kept_chunks_are_bounded(
-    rows: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_whole_read_keeps_nothing_and_kept_chunks_are_bounded(rows: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     file, data, _ = rows
     held = file._file._mover.kept._chunks
     assert same(file["x"][...], data)

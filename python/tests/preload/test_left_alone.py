@@ -95,6 +95,25 @@ def test_a_process_may_leave_its_namespace(tmp_path: Path) -> None:
         assert done.report is not None and done.report["threads"] > 0  # they came back
 
 
+ALONE = (
+    WRITES
+    + r"""
+int main(int count, char** words) {
+    for (int round = 0; round < 40; ++round) {
+        write_much(words[1]);
+        if (unshare(CLONE_THREAD) != 0) return errno;  // does nothing, where the process is of one thread
+    }
+    return count != 2;
+}
+"""
+)
+
+
+def test_threads_that_ended_are_gone_for_the_kernel_too(tmp_path: Path) -> None:
+    done = rig.under(rig.compiled(".c", ALONE), tmp_path / "file", options=("--least", "1MiB"))
+    assert done.code == 0
+
+
 STREAMS = r"""
 #include <errno.h>
 #include <stdio.h>
