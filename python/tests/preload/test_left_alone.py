@@ -99,7 +99,7 @@ ALONE = (
     WRITES
     + r"""
 int main(int count, char** words) {
-    for (int round = 0; round < 40; ++round) {
+    for (int round = 0; round < 100; ++round) {
         write_much(words[1]);
         if (unshare(CLONE_THREAD) != 0) return errno;  // does nothing, where the process is of one thread
     }

@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint64_t kMostChunkBytes = 4 * kMiB;    // decoded: about 10 ms
 constexpr std::uint64_t kMostTogether = 256 * kKiB;    // of several chunks: more are worth the other cores
 constexpr std::uint64_t kMostStream = 4 * kSmallReadBytes;
-constexpr std::uint64_t kCopiedBytesPerNs = 4;  // by one thread, at least
+constexpr std::uint64_t kCopiedBytesPerNs = 12;  // by one thread, of some MiB that lie in its cache
 
 // Adds the time of its scope.
 class Timed {

@@ -71,7 +71,7 @@ def place_kept(mover: Mover, files: Sequence[str], packed: Packed, memory: Any) 
     that were put."""
     if not is_little(packed):
         return packed, 0
-    found = [None if key is None else mover.kept.find(key) for key in keys_of(files, packed)]
+    found = [None if key is None else mover.kept.find(key) for key in keys_of(mover.kept, files, packed)]
     for row, chunk in enumerate(found):
         if chunk is not None:
             _put(mover, packed.part(row, row + 1), chunk, memory)
@@ -83,7 +83,7 @@ def decode(mover: Mover, streams: CodedStreams, memory: Any, limits: Limits) -> 
     """Puts what was selected of the chunks into their target. False: it was stopped, or took too long."""
     packed = streams.packed
     if is_little(packed):
-        keys = keys_of(streams.files, packed)
+        keys = keys_of(mover.kept, streams.files, packed)
         if any(key is not None for key in keys):
             return _decode_and_keep(mover, streams, memory, (limits, keys))
     if mover.emulated:

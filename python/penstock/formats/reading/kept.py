@@ -21,6 +21,7 @@ from penstock.formats.reading.pieces import Packed
 
 MOST_BYTES = 32 << 20  # of one open file
 CALL_BYTES = 16 << 20  # that the chunks of a call decode to, at most, to be kept
+Key = tuple[int, ...]  # of a chunk: its kind, then offset, bytes and mask in its file
 _SETTLED_NS = 2_000_000_000  # since the last change of the file: some file systems tell times in whole seconds
 
 
@@ -28,20 +29,26 @@ class KeptChunks:
     """Of one open file, the latest used."""
 
     def __init__(self) -> None:
-        self._chunks: OrderedDict[Hashable, np.ndarray] = OrderedDict()
+        self._chunks: OrderedDict[Key, np.ndarray] = OrderedDict()
         self._bytes = 0
-        self._read_whole: OrderedDict[Hashable, int] = OrderedDict()  # keys, and bytes, of as many as could be kept
+        self._kinds: dict[Hashable, int] = {}  # of chunks: their numbers are in keys, which are then short
+        self._read_whole: OrderedDict[Key, int] = OrderedDict()  # keys, and bytes, of as many as could be kept
         self._bytes_read_whole = 0
         self._lock = threading.Lock()
 
-    def find(self, key: Hashable) -> np.ndarray | None:
+    def kind(self, file: tuple[str, Hashable], filters: tuple[Filter, ...], chunk_bytes: int) -> int:
+        """A number for chunks of a file, by its name and its stamp, that are decoded alike to as many bytes."""
         with self._lock:
-            if key not in self._chunks:
-                return None
-            self._chunks.move_to_end(key)
-            return self._chunks[key]
+            return self._kinds.setdefault((*file, filters, chunk_bytes), len(self._kinds))
 
-    def keep(self, key: Hashable, chunk: np.ndarray) -> None:
+    def find(self, key: Key) -> np.ndarray | None:
+        with self._lock:
+            chunk = self._chunks.get(key)
+            if chunk is not None:
+                self._chunks.move_to_end(key)
+            return chunk
+
+    def keep(self, key: Key, chunk: np.ndarray) -> None:
         with self._lock:
             if key not in self._chunks:
                 self._chunks[key] = chunk
@@ -49,7 +56,7 @@ class KeptChunks:
             while self._bytes > MOST_BYTES:
                 self._bytes -= self._chunks.popitem(last=False)[1].nbytes
 
-    def is_again(self, key: Hashable, bytes: int) -> bool:
+    def is_again(self, key: Key, bytes: int) -> bool:
         """Whether a chunk that was read whole now was so a short time ago: since then, chunks of MOST_BYTES were."""
         with self._lock:
             known = self._read_whole.pop(key, 0)
@@ -72,21 +79,18 @@ def is_little(packed: Packed) -> bool:
     return 0 < whole <= CALL_BYTES and packed.selected_bytes < whole
 
 
-def keys_of(files: Sequence[str], packed: Packed) -> list[Hashable | None]:
+def keys_of(kept: KeptChunks, files: Sequence[str], packed: Packed) -> list[Key | None]:
     """What finds each chunk again; None: it is not kept."""
     stamps = {number: _settled(file_stamp(files[number])) for number in np.unique(packed.file).tolist()}
     rows = zip(
         packed.file.tolist(), packed.offset.tolist(), packed.sizes.tolist(), packed.skipped.tolist(), strict=True
     )
-    kind = (packed.filters, packed.chunk_bytes)
-    return [None if stamps[file] is None else key_of((files[file], stamps[file]), kind, where) for file, *where in rows]
-
-
-def key_of(
-    file: tuple[str, Hashable], kind: tuple[tuple[Filter, ...], int], where: Sequence[int]
-) -> tuple[Hashable, ...]:
-    """`file`: its name and its stamp. `kind`: filters, and bytes of a decoded chunk. `where`: offset, bytes, mask."""
-    return (*file, *kind, *where)
+    kinds = {
+        number: kept.kind((files[number], stamp), packed.filters, packed.chunk_bytes)
+        for number, stamp in stamps.items()
+        if stamp is not None
+    }
+    return [(kinds[file], *where) if file in kinds else None for file, *where in rows]
 
 
 def file_stamp(file: str) -> tuple[int, ...] | None:

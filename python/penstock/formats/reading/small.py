@@ -26,7 +26,7 @@ from penstock._arrays.selection import is_list, select
 from penstock._files.open_files import Lease
 from penstock.formats.model import Box, ChunkLookup, ChunkTable, Container, DatasetInfo, Extent, FilePart, Watch
 from penstock.formats.reading.cores import decoder_name
-from penstock.formats.reading.kept import file_stamp, key_of, may_keep
+from penstock.formats.reading.kept import Key, file_stamp, may_keep
 from penstock.formats.reading.mover import Mover
 from penstock.formats.reading.request import SMALL_BYTES, Request, arrange, word_of
 
@@ -196,15 +196,7 @@ def _coded_chunks(mover: Mover, info: DatasetInfo, table: ChunkTable, watch: Wat
 def _looked_up(mover: Mover, info: DatasetInfo, watch: Watch, chunks: tuple[ChunkLookup, list[int]]) -> _Found:
     """As _coded_chunks, where each chunk is looked for when it is read."""
     lookup, grid = chunks
-    known: dict[int, tuple[int, int, int]] = {}
-
-    def where(number: int) -> tuple[int, int, int] | None:
-        found = known.get(number) or lookup(_cell_at(number, grid))
-        if found is not None:
-            known[number] = found
-        return found
-
-    how = _decoding(mover, info, watch, where)
+    how = _decoding(mover, info, watch, lambda number: lookup(_cell_at(number, grid)))
     if how is None:
         return None
     cells = np.arange(math.prod(grid), dtype=np.int64)
@@ -222,35 +214,35 @@ def _cell_at(number: int, grid: list[int]) -> list[int]:
 def _decoding(
     mover: Mover, info: DatasetInfo, watch: Watch, where: Callable[[int], tuple[int, ...] | None]
 ) -> _How | None:
-    """`where(number)`: offset, bytes and mask of a chunk."""
+    """`where(number)`: offset, bytes and mask of a chunk, the same each time. Native code asks find() for a
+    chunk before it has one to keep."""
     filters, pipeline, stamp = info.pipeline, mover.pipeline(info), file_stamp(watch.file)
     if isinstance(filters, str) or isinstance(pipeline, str) or info.edge_cut:
         return None
     if stamp is None or stamp[:4] != watch[1:]:
         return None
-    file, kind, kept = (watch.file, stamp), (filters, info.chunk_bytes), mover.kept
+    kept = mover.kept
+    kind = kept.kind((watch.file, stamp), filters, info.chunk_bytes)
+    keys: dict[int, Key] = {}  # of chunks that were found
 
     def find(number: int) -> Any:
-        place = where(number)
-        if place is None:
-            return None
-        chunk = kept.find(key_of(file, kind, place))
-        return place if chunk is None else chunk
+        key = keys.get(number)
+        if key is None:
+            place = where(number)
+            if place is None:
+                return None
+            key = keys[number] = (kind, *place)
+        chunk = kept.find(key)
+        return key[1:] if chunk is None else chunk
 
     def keep(number: int, chunk: bytes) -> None:
-        place = where(number)
-        if place is not None and may_keep(stamp, info.chunk_bytes):
-            kept.keep(key_of(file, kind, place), np.frombuffer(chunk, np.uint8))
+        if may_keep(stamp, info.chunk_bytes):
+            kept.keep(keys[number], np.frombuffer(chunk, np.uint8))
 
     def again(numbers: list[int]) -> list[int]:
         if not may_keep(stamp, info.chunk_bytes):
             return []
-        places = [(number, where(number)) for number in numbers]
-        return [
-            number
-            for number, place in places
-            if place is not None and kept.is_again(key_of(file, kind, place), info.chunk_bytes)
-        ]
+        return [number for number in numbers if kept.is_again(keys[number], info.chunk_bytes)]
 
     return _How((find, keep, again), pipeline, decoder_name(filters), stamp[4], not mover.emulated)
 
