@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <iterator>
 #include <new>
 
 namespace penstock::device {
@@ -57,8 +58,9 @@ HostBlock HostBlocks::take(std::uint64_t bytes) noexcept {
 
 HostBlock HostBlocks::take_kept(std::uint64_t bytes) noexcept {
     const std::lock_guard lock(mutex_);
-    const auto found = kept_.lower_bound(bytes);
+    auto found = kept_.lower_bound(bytes);
     if (found == kept_.end() || found->first - bytes > bytes / kMostSpare) return {};
+    found = std::prev(kept_.upper_bound(found->first));  // the last that came back: the caches have it
     const HostBlock block{found->second.base, found->first};
     kept_.erase(found);
     kept_bytes_ -= block.bytes;

@@ -29,6 +29,18 @@ TEST(HostBlocks, that_were_given_back_serve_the_next_one_of_that_size) {
     for (const HostBlock& block : {smaller, second, other}) blocks.give_back(block);
 }
 
+TEST(HostBlocks, of_one_size_serve_as_they_came_back_the_last_one_first) {
+    HostBlocks blocks;
+    const HostBlock first = blocks.take(kMiB), last = blocks.take(kMiB);
+    blocks.give_back(first);
+    blocks.give_back(last);
+    const HostBlock next = blocks.take(kMiB), then = blocks.take(kMiB);
+    EXPECT_EQ(next.base, last.base);
+    EXPECT_EQ(then.base, first.base);
+    blocks.give_back(next);
+    blocks.give_back(then);
+}
+
 TEST(HostBlocks, keep_no_more_than_they_may) {
     HostBlocks blocks;
     std::vector<HostBlock> held;
