@@ -182,6 +182,8 @@ class Snapshot {
     // Fields were made on this stream, a cudaStream_t as a number: its work comes first. 0, as at first: the default
     // one.
     void use_stream(std::uintptr_t stream);
+    // Throws Error where write() would not take the memory, with the name of the dataset.
+    void check_memory(const SnapshotField& field) const;
     // Each dataset once, in any order. The fields may change when it returns. Throws Error with the name of the
     // dataset; then the file is not there, and a second call may follow. After it succeeded, every other call throws.
     // Where `goes_on` says no, it throws Error{cancelled}.

@@ -57,6 +57,9 @@ void Snapshot::use_preset(const SnapshotPreset& preset) {
     of_snapshot(*state_, [&] { state_->use_preset(preset); });
 }
 void Snapshot::use_stream(std::uintptr_t stream) { state_->use_stream(stream); }
+void Snapshot::check_memory(const SnapshotField& field) const {
+    of_snapshot(*state_, [&] { state_->check_memory(field); });
+}
 SnapshotFacts Snapshot::write(std::span<const SnapshotField> fields, const SnapshotWatch& goes_on) {
     return of_snapshot(*state_, [&] { return state_->write(fields, goes_on); });
 }

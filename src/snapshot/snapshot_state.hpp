@@ -39,6 +39,7 @@ class SnapshotState {
     void set_attribute(const std::string& path, const SnapshotAttribute& attribute);
     void use_preset(const SnapshotPreset& preset);
     void use_stream(std::uintptr_t stream) noexcept { stream_ = stream; }
+    void check_memory(const SnapshotField& field) const;
 
     SnapshotFacts write(std::span<const SnapshotField> fields, const SnapshotWatch& goes_on);
     std::uint64_t digest() const { return tree_.digest(); }
@@ -77,7 +78,6 @@ class SnapshotState {
     Error refused(const char* operation, std::string cause, std::string advice) const;
     void check_stage(const char* operation, WriteStage wanted) const;
     std::vector<CheckedField> checked(std::span<const SnapshotField> fields) const;
-    void check_memory(const SnapshotField& field) const;
     void open_file(const std::string& place);
     SnapshotFacts move(std::span<const CheckedField> parts, const SnapshotWatch& goes_on);
     void give_names();

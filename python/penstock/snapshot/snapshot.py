@@ -127,7 +127,8 @@ class Snapshot:
 
     def add_dataset(self, path: str, array: Any, stream: Any = None, *, is_whole: bool = False) -> None:
         """A dataset with type, shape and elements of the array; groups of the path that lack are made. `stream`: work
-        that is queued there comes first. Raises Error of a path that is there.
+        that is queued there comes first. Raises Error of a path that is there, and of memory of another place than
+        that of the snapshot; then the snapshot is as it was.
 
         Of several processes, each gives its rows, along the first dimension, in the order of the processes. `is_whole`:
         the array is all of the dataset, on each of them, as one value always is. The call is collective: where one
@@ -243,8 +244,9 @@ class Snapshot:
 
     def write(self, fields: Mapping[str, Any] | None = None, *, stream: Any = None) -> SnapshotFacts:
         """Adds these fields, and writes all. `stream`: work that is queued there comes first. Raises Error with the
-        name of the dataset, such as of memory of another place than that of the snapshot; then the file is not there,
-        and a second call may follow. Afterwards the snapshot is done: each moment is a Snapshot of its own."""
+        name of the dataset; then the file is not there, and a second call may follow. Where the memory of one of these
+        fields is of another place than that of the snapshot, none of them is added. Afterwards the snapshot is done:
+        each moment is a Snapshot of its own."""
         self._add(lambda: _new_fields(fields or {}, stream), "writes")
         self._ranks.each_own(self._wait_for_streams)
         told = self._ranks.write(self._raw, self._given)
@@ -258,11 +260,18 @@ class Snapshot:
                 _core.synchronize_stream(self._context, target.stream)
 
     def _given(self) -> list[tuple[str, Any, int, int]]:
-        return [(path, one.memory, one.base, one.nbytes) for path, one in self._fields.items()]
+        return [_given(path, one) for path, one in self._fields.items()]
 
     def _add(self, look: Callable[[], list[tuple[NewField, Target]]], act: str) -> None:
         """The datasets that `look` gives. What is wrong with one is told before any of them is added."""
-        new, rows = self._ranks.fields(look, act)
+
+        def looked() -> list[tuple[NewField, Target]]:
+            found = look()
+            for field, target in found:
+                self._raw.check_memory(_given(field.path, target))
+            return found
+
+        new, rows = self._ranks.fields(looked, act)
 
         def added() -> None:
             for (field, target), each in zip(new, rows, strict=True):
@@ -282,6 +291,11 @@ class Snapshot:
             has_checksums=checksums,
         )
         self._fields[field.path] = target
+
+
+def _given(path: str, target: Target) -> tuple[str, Any, int, int]:
+    """As the core takes it."""
+    return path, target.memory, target.base, target.nbytes
 
 
 def _new_fields(fields: Mapping[str, Any], stream: Any) -> list[tuple[NewField, Target]]:

@@ -163,16 +163,32 @@ class SignalWatch {
     std::optional<nb::python_error> raised_;
 };
 
-// `fields`: (path, memory, bytes from the memory to the first element) of each.
+// Elements of one dataset, whose memory is the caller's.
+class BorrowedField {
+  public:
+    // `told`: path, memory, bytes from there to the first element, and bytes of all.
+    BorrowedField(const Context& context, const nb::tuple& told)
+        : memory_(context, told[1], BorrowedMemory::Use::read_from),
+          field_{nb::cast<std::string>(told[0]),
+                 static_cast<const std::byte*>(memory_.view().data) + nb::cast<std::uint64_t>(told[2]),
+                 nb::cast<std::uint64_t>(told[3])} {}
+    const SnapshotField& field() const noexcept { return field_; }
+
+  private:
+    BorrowedMemory memory_;
+    SnapshotField field_;
+};
+
+void check_memory(PythonSnapshot& self, const nb::tuple& told) {
+    const BorrowedField one(self.context, told);
+    self.use([&](Snapshot& snapshot) { snapshot.check_memory(one.field()); });
+}
+
 nb::dict write(PythonSnapshot& self, const nb::list& fields) {
-    std::list<BorrowedMemory> borrowed;
+    std::list<BorrowedField> borrowed;
     std::vector<SnapshotField> given;
     for (const nb::handle one : fields) {
-        const auto field = nb::cast<nb::tuple>(one);
-        const auto first = nb::cast<std::uint64_t>(field[2]), bytes = nb::cast<std::uint64_t>(field[3]);
-        borrowed.emplace_back(self.context, field[1], BorrowedMemory::Use::read_from);
-        const auto* data = static_cast<const std::byte*>(borrowed.back().view().data) + first;
-        given.push_back({nb::cast<std::string>(field[0]), data, bytes});
+        given.push_back(borrowed.emplace_back(self.context, nb::cast<nb::tuple>(one)).field());
     }
     SignalWatch watch;
     try {
@@ -213,6 +229,7 @@ void bind_snapshot(nb::module_& module) {
                  const SnapshotPreset preset = snapshot_preset(keywords);
                  self.use([&](Snapshot& snapshot) { snapshot.use_preset(preset); });
              })
+        .def("check_memory", &check_memory, arg("field"))
         .def("write", &write, arg("fields"))
         .def("digest",
              [](PythonSnapshot& self) { return self.use([](Snapshot& snapshot) { return snapshot.digest(); }); })
