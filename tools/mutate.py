@@ -51,6 +51,9 @@ NEEDED = {"name", "file", "find", "put", "test"}
 # A test may take this long: under a mutation it may hang, which is a failure of the test too.
 TEST_SECONDS = 120
 NO_TIME = "no time was left"
+LIBRARY = "penstock/lib/libpenstock.so.0"
+# Libraries that other programs load, by the target that builds each: where they lie in the packages.
+PLUGINS = {f"penstock_{one}": f"penstock/lib/{at}libpenstock_{one}.so" for one, at in (("preload", ""), ("vfd", "hdf5/"))}
 
 
 class WrongError(Exception):
@@ -146,7 +149,8 @@ class Copy:
             return
         for old in compiled(packages):
             old.unlink()
-        (self.python / "lib").mkdir(exist_ok=True)
+        for library in (LIBRARY, *PLUGINS.values()):
+            (packages / library).parent.mkdir(exist_ok=True, parents=True)
         for origin in given:
             for built in compiled(origin):
                 self._link(packages / built.relative_to(origin), built)
@@ -166,6 +170,7 @@ class Copy:
 
     def build(self, targets: tuple[str, ...]) -> None:
         """Raises WrongError with the compiler's words."""
+        self._use_core(self.options.core)
         if not targets:
             return
         if not (self.folder / "build/dev/build.ninja").exists():
@@ -173,8 +178,11 @@ class Copy:
             kind = f"-DCMAKE_BUILD_TYPE=RelWithDebInfo -DPython_EXECUTABLE={sys.executable}"
             self._must(f"cmake -S . -B build/dev -G Ninja {on} {kind}")
         self._must(f"cmake --build build/dev --target {' '.join(targets)}")
-        built = sorted((self.folder / "build/dev/python/penstock").glob("_core*.so"))
-        self._use_core(self.options.core, built[0] if "_core" in targets else None)
+        packages = self.folder / "build/dev/python"
+        if "_core" in targets:
+            self._use_core(self.options.core, *sorted(packages.glob("penstock/_core*.so"))[:1])
+        for target in PLUGINS.keys() & set(targets):
+            self._link(self.python.parent / PLUGINS[target], packages / PLUGINS[target])
 
     def _must(self, command: str) -> None:
         code, said = self.run(command, limit=3600)
@@ -340,9 +348,9 @@ def wrong_texts(mutations: list[Mutation], tree: Path) -> int:
 
 
 def compiled(packages: Path) -> list[Path]:
-    """The compiled files of the packages in a folder: their modules, and libpenstock."""
+    """The compiled files of the packages in a folder: their modules, libpenstock, and what other programs load."""
     folders = ("penstock", "penstock/flow", "penstock/hmatrix", "penstock/nbody", "penstock_bench")
-    places = (*(f"{folder}/_*.so" for folder in folders), "penstock/lib/libpenstock.so.0")
+    places = (*(f"{folder}/_*.so" for folder in folders), LIBRARY, *PLUGINS.values())
     return sorted(path for place in places for path in packages.glob(place))
 
 
