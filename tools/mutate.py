@@ -53,7 +53,9 @@ TEST_SECONDS = 120
 NO_TIME = "no time was left"
 LIBRARY = "penstock/lib/libpenstock.so.0"
 # Libraries that other programs load, by the target that builds each: where they lie in the packages.
-PLUGINS = {f"penstock_{one}": f"penstock/lib/{at}libpenstock_{one}.so" for one, at in (("preload", ""), ("vfd", "hdf5/"))}
+PLUGINS = {
+    f"penstock_{one}": f"penstock/lib/{at}libpenstock_{one}.so" for one, at in {"preload": "", "vfd": "hdf5/"}.items()
+}
 
 
 class WrongError(Exception):
@@ -143,8 +145,7 @@ class Copy:
     def _use_core(self, *cores: Path | None) -> None:
         """Links each core and what was built with it, too: the other modules, and the library that all of them load.
         A later core goes before an earlier one."""
-        packages = self.python.parent
-        given = [core.parent.parent for core in cores if core is not None]
+        packages, given = self.python.parent, [core.parent.parent for core in cores if core is not None]
         if not given or not self.python.is_dir():
             return
         for old in compiled(packages):
@@ -348,7 +349,7 @@ def wrong_texts(mutations: list[Mutation], tree: Path) -> int:
 
 
 def compiled(packages: Path) -> list[Path]:
-    """The compiled files of the packages in a folder: their modules, libpenstock, and what other programs load."""
+    """The compiled files of the packages in a folder."""
     folders = ("penstock", "penstock/flow", "penstock/hmatrix", "penstock/nbody", "penstock_bench")
     places = (*(f"{folder}/_*.so" for folder in folders), LIBRARY, *PLUGINS.values())
     return sorted(path for place in places for path in packages.glob(place))
