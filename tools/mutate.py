@@ -51,11 +51,10 @@ NEEDED = {"name", "file", "find", "put", "test"}
 # A test may take this long: under a mutation it may hang, which is a failure of the test too.
 TEST_SECONDS = 120
 NO_TIME = "no time was left"
-LIBRARY = "penstock/lib/libpenstock.so.0"
+_LIB = "penstock/lib"
+LIBRARY = f"{_LIB}/libpenstock.so.0"
 # Libraries that other programs load, by the target that builds each: where they lie in the packages.
-PLUGINS = {
-    f"penstock_{one}": f"penstock/lib/{at}libpenstock_{one}.so" for one, at in {"preload": "", "vfd": "hdf5/"}.items()
-}
+PLUGINS = {"penstock_preload": f"{_LIB}/libpenstock_preload.so", "penstock_vfd": f"{_LIB}/hdf5/libpenstock_vfd.so"}
 
 
 class WrongError(Exception):
@@ -143,15 +142,13 @@ class Copy:
             name.symlink_to(target)
 
     def _use_core(self, *cores: Path | None) -> None:
-        """Links each core and what was built with it, too: the other modules, and the library that all of them load.
-        A later core goes before an earlier one."""
+        """Links each core and what was built with it, too. A later core goes before an earlier one."""
         packages, given = self.python.parent, [core.parent.parent for core in cores if core is not None]
         if not given or not self.python.is_dir():
             return
         for old in compiled(packages):
             old.unlink()
-        for library in (LIBRARY, *PLUGINS.values()):
-            (packages / library).parent.mkdir(exist_ok=True, parents=True)
+        (self.python / "lib/hdf5").mkdir(exist_ok=True, parents=True)
         for origin in given:
             for built in compiled(origin):
                 self._link(packages / built.relative_to(origin), built)
