@@ -71,6 +71,18 @@ def test_names_dimensions_and_attributes_are_those_of_the_library(path: Path) ->
         assert file["words"].dtype.name == "text" and not file["words"].info.refusal
 
 
+def test_a_dimension_without_a_variable_is_none_by_its_name_either(path: Path) -> None:
+    with netCDF4.Dataset(path, "w") as file:
+        file.createDimension("t", 5)
+        file.createVariable("x", "f4", ("t",))[:] = np.arange(5)
+    with penstock.open(path, device="host") as found:
+        assert "t" not in found and list(found) == ["x"]
+        with pytest.raises(KeyError, match="'t' is a dimension, and no variable has its name"):
+            found["t"]
+    with pytest.raises(KeyError, match="'t' is a dimension"):
+        penstock.load(path, "host", names=["x", "t"])
+
+
 @pytest.mark.parametrize("text", ["days since 2000-01-01", "größe", ""])
 def test_one_text_in_an_array_is_a_text_as_for_the_library(path: Path, text: str) -> None:
     with netCDF4.Dataset(path, "w") as file:

@@ -88,6 +88,10 @@ class NetCDFView(Metadata):
         stored = self.stored(name)
         info = replace(stored.info, name=name)
         with explained(self.name, name, names_exist=True):
+            is_dimension = is_bare(stored.dataset)
+        if is_dimension:
+            raise KeyError(f"{self.name}: {name!r} is a dimension, and no variable has its name")
+        with explained(self.name, name, names_exist=True):
             info = self._typed(stored, info)
             dimensions = self._dimensions(stored)
             if dimensions is None:
