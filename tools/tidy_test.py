@@ -159,6 +159,11 @@ class Tidy(unittest.TestCase):
         self.assertEqual(tidy(LAWFUL | dict(list(same.items())[:3])), (0, ""))
         self.assertIn("src/os/ring:1: prefix: 4 ideas begin with ring_", tidy(LAWFUL | same)[1])
 
+    def test_a_file_that_a_program_left_at_the_top_is_found(self):
+        self.finds("top", "raw.bin", "x\n")
+        for name in ("Makefile", ".gitignore", "CHANGELOG.md", "CMakePresets.json", "docs/raw.bin"):
+            self.assertEqual(tidy(LAWFUL | {name: "x\n"}), (0, ""), name)
+
     def test_a_decision_without_a_number_twice_numbered_or_long_is_found(self):
         self.finds("decision", "docs/decisions/workers-share.md", "# Workers share\n")
         self.finds("decision", "docs/decisions/0001-long.md", "line\n" * 41)
@@ -222,6 +227,8 @@ class Tidy(unittest.TestCase):
     def test_a_long_line_a_long_file_and_a_long_function_are_found(self):
         self.in_source("columns", "int " + "x" * 120 + ";\n", 2)
         self.in_source("file-lines", "\n" * 420)
+        self.finds("file-lines", "README.md", "words\n" * 131)
+        self.assertEqual(tidy(LAWFUL | {"README.md": "words\n" * 130}), (0, ""))
         account = "// The account.\n// 1. A worker asks.\n// 2. It waits.\n// 3. It goes on.\n" + HEAD
         self.assertEqual(tidy(LAWFUL | {"src/os/fd.hpp": account + "\n" * 500}), (0, ""))
         self.finds("file-lines", "src/os/more.hpp", account + "\n" * 600)

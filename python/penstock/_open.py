@@ -121,14 +121,16 @@ def _parts() -> tuple[Any, ...]:
 
 def _no_mode(name: FileName, mode: Any) -> str:
     """What to write in place of a mode as h5py and the open() of Python take it."""
+    if mode == "r":
+        return "open() takes mode='r' or write=True, not both"
     reads, writes, new = (
         f"open({name!r}) reads",
-        "write=True also writes to a file that is there",
+        "write=True opens an existing file for changes",
         "create() makes a new one",
     )
     others = {"r+": writes, "a": f"{writes}, {new}", "w": new, "w-": new, "x": new}
     wanted = others.get(str(mode).replace("b", ""), f"{reads}, {writes}, {new}")
-    return f"open() takes no mode but 'r', and that without write=True, here {mode!r}: {wanted}"
+    return f"open() takes no mode but 'r', here {mode!r}: {wanted}"
 
 
 _DEVICE = re.compile(r"auto|host|cpu|(?:cuda|gpu).*", re.IGNORECASE)  # what Context judges

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "path/cufile/cufile.hpp"
@@ -20,11 +21,14 @@ class CuFileSlot {
     explicit CuFileSlot(const DeviceInfo& device) : emulated_(device.emulated) { options_.device_index = device.index; }
     explicit CuFileSlot(path::CuFileOptions options) : options_(std::move(options)) {}
 
+    // Why this device has no cuFile, whatever is installed; empty: it may have one, which get() finds out.
+    std::string_view refusal() const noexcept { return emulated_ ? kEmulated : std::string_view(); }
+
     // Opens at the first call. Throws Error{unsupported} with the cause when cuFile cannot be used here, or not for
     // this path any more.
     std::shared_ptr<path::CuFile> get(PathKind kind) {
         if (emulated_) {
-            throw Error(ErrorCode::unsupported, "open cuFile", "the device is emulated, and cuFile moves bytes of GPUs",
+            throw Error(ErrorCode::unsupported, "open cuFile", kEmulated,
                         "make the context on a GPU; see penstock doctor");
         }
         const std::lock_guard lock(mutex_);
@@ -47,6 +51,8 @@ class CuFileSlot {
     }
 
   private:
+    static constexpr const char* kEmulated = "the device is emulated, and cuFile moves bytes of GPUs";
+
     const bool emulated_ = false;
     path::CuFileOptions options_;
     mutable std::mutex mutex_;

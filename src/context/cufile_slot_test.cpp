@@ -173,6 +173,8 @@ TEST_F(CuFileInContext, explain_refuses_a_named_path_as_a_transfer_does) {
     EXPECT_EQ(explained(PathKind::gds_batch), asked_for(*state, PathKind::gds_batch));
     state->cufile = std::make_shared<context::CuFileSlot>(state->device->info());
     EXPECT_NE(explained(PathKind::gds_stream).find("the device is emulated"), std::string::npos);
+    EXPECT_NE(refusal(*state, PathKind::gds).find("the device is emulated"), std::string::npos);
+    EXPECT_NE(refusal(*state, PathKind::gds_compat).find("the device is emulated"), std::string::npos);
 }
 
 TEST_F(CuFileInContext, auto_with_rows_of_both_takes_what_the_driver_serves) {

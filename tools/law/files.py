@@ -14,6 +14,7 @@ from law.source import CODE, COMPILED, CPP, TESTS, TEXT, Finding, Source, line_o
 
 COLUMNS = 120
 FILE_LINES = 420
+README_LINES = 130
 ACCOUNT_LINES = 600  # of a file that holds one whole argument: its head is a numbered account
 FUNCTION_LINES = 70
 PARAMETERS = 4
@@ -70,6 +71,9 @@ def rule_file_lines(source: Source, _) -> Iterator[Finding]:
     limit = ACCOUNT_LINES if has_account(source) else FILE_LINES
     if source.suffix in CODE and lines > limit:
         yield Finding("file-lines", source.path, 1, f"{lines} lines; the limit is {limit}: split the file by idea")
+    if source.path == "README.md" and lines > README_LINES:
+        text = f"{lines} lines; the limit is {README_LINES}: move details to a page of docs"
+        yield Finding("file-lines", source.path, 1, text)
 
 
 def has_account(source: Source) -> bool:

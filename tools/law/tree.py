@@ -14,6 +14,7 @@ PREFIX_FILES = 3  # files of a folder with one first word; more of them are a fo
 DECISION_LINES = 40
 OF_ONE_IDEA = r"^test_|^_+|_(?:test|rig|kernels|absent|cuda)$"
 LISTS = {"docs/decisions"}  # folders that only grow, in the order of their numbers
+TOP = {"", ".md", ".txt", ".toml", ".json", ".yaml", ".cff"}  # what files at the top of the tree end in
 GLOSSARY = "docs/GLOSSARY.md"
 STYLE = "docs/STYLE.md"
 
@@ -29,6 +30,13 @@ def tree_folders(sources: dict[str, Source]) -> Iterator[Finding]:
     for folder, paths in by_folder(sources).items():
         if len(paths) > FOLDER_FILES and folder not in LISTS:
             yield Finding("folder-files", folder, 1, f"{len(paths)} files; the limit is {FOLDER_FILES}: make folders")
+
+
+def tree_top(sources: dict[str, Source]) -> Iterator[Finding]:
+    """The top holds pages, settings and the build. Anything else is a leftover of a program that ran there."""
+    for path in map(PurePosixPath, sources):
+        if len(path.parts) == 1 and path.suffix not in TOP:
+            yield Finding("top", str(path), 1, "no page, setting or part of the build: put it into a folder")
 
 
 def tree_prefixes(sources: dict[str, Source]) -> Iterator[Finding]:
@@ -141,6 +149,7 @@ def tree_style(sources: dict[str, Source]) -> Iterator[Finding]:
         f"at most {files.FUNCTION_LINES},",
         f"{files.COLUMNS} columns",
         f"at most {FOLDER_FILES} files",
+        f"README has at most {files.README_LINES} lines",
         {4: "At most four parameters", 5: "At most five parameters"}[files.PARAMETERS],
     ):
         if words not in text:

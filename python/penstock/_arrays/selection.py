@@ -125,7 +125,7 @@ def select(shape: Shape, index: Any, context: Copier | None = None) -> Selection
             if picks is not None:
                 raise IndexError(
                     f"an index can have one list or mask: dimensions {picks.axis} and {axis} have one each; read with "
-                    "the first, and pick from the array that was read by the other"
+                    "the first list, then index the array that comes back by the other"
                 )
             picks = Picks(axis, _numbers(part, extent, axis))
             one = 0, len(picks.numbers), 1, False

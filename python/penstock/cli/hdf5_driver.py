@@ -61,7 +61,7 @@ def item() -> dict[str, Any]:
     if new:
         parts.append(f"{', '.join(new)} can load the driver of penstock vfd-path")
     if old:
-        parts.append(f"{', '.join(old)} would ignore HDF5_DRIVER without a word")
+        parts.append(f"{', '.join(old)} would silently ignore HDF5_DRIVER")
     advice = "use programs of HDF5 1.14 or later, such as h5py's and netCDF4's own" if old or not new else None
     state = "no" if not new else "partly" if old else "yes"
     return {

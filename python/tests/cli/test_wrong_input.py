@@ -168,6 +168,8 @@ def test_a_named_path_that_is_refused_is_refused_in_explanations_too(penstock: R
         )
         assert "the device is emulated" in explained
         assert explained == read
+    ran = penstock("explain", sample, "--to", "host")
+    assert len(re.findall(r"^ *gds(?:-compat)? +not taken: the device is emulated", ran.out, re.M)) == 2, ran.out
     ran = penstock("explain", sample, "--path", "mmap", "--write", "--to", "host")
     assert ran.code == 0
     assert not re.search(r"^ *mmap +not taken", ran.out, re.MULTILINE), ran.out

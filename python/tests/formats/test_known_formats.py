@@ -283,7 +283,7 @@ def test_the_mode_r_reads_as_none_does(tmp_path: Path) -> None:
     for options in ({"mode": "r"}, {}):
         with ps.open(name, "r", device="host") if not options else ps.open(name, device="host", **options) as file:
             assert file.mode == "r" and not file.writable and file["T"][1].item() == 1
-    with pytest.raises(TypeError, match="here 'r': "):
+    with pytest.raises(TypeError, match="mode='r' or write=True, not both"):
         ps.open(name, "r", write=True, device="host")
 
 

@@ -123,7 +123,7 @@ def test_what_are_no_plain_numbers_in_the_file_is_asked_of_the_library(
         create = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
         create.set_layout(h5py.h5d.COMPACT)
         h5py.h5d.create(file.id, b"compact", h5py.h5t.STD_I32LE, h5py.h5s.create_simple((3,)), create)
-        file.create_dataset("outside", (4,), "i4", external=[("raw.bin", 0, 16)])[...] = 1
+        file.create_dataset("outside", (4,), "i4", external=[(str(tmp_path / "raw.bin"), 0, 16)])[...] = 1
         layout = h5py.VirtualLayout((4,), "i8")
         layout[:] = h5py.VirtualSource(other, "y", (4,))
         file.create_virtual_dataset("virtual", layout)

@@ -3,6 +3,7 @@
 #include "context/transfer/facts.hpp"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "base/path_traits.hpp"
@@ -223,6 +224,9 @@ std::shared_ptr<OpenFile> file_to_register(const Submission& submission, const s
 
 Facts gather(const Submission& submission, const Checked& checked) {
     Facts facts{.request = facts_of_call(submission)};
+    if (const std::string_view refusal = submission.context.cufile->refusal(); !refusal.empty()) {
+        facts.request.gds_cause = facts.request.gds_compat_cause = refusal;
+    }
     add_files(checked.extents, facts.request);
     add_registration(submission, checked.extents, facts);
     add_costs(submission, checked, facts);
