@@ -20,7 +20,7 @@ TEST(KnownMemory, is_what_the_loaded_driver_says_and_nothing_before_it_is_loaded
     const auto start = reinterpret_cast<int (*)(unsigned)>(::dlsym(driver, "cuInit"));
     ASSERT_TRUE(declare != nullptr && start != nullptr);
     declare(memory, sizeof memory, 2, 0);
-    EXPECT_FALSE(known_memory(memory).known) << "nobody has called cuInit";
+    EXPECT_FALSE(known_memory(memory).known) << "cuInit was not called";
     start(0);
 
     const PointerInfo info = known_memory(memory + 100);

@@ -111,7 +111,7 @@ TEST_F(CopyRuns, bytes_that_do_not_arrive_fail_the_run) {
         copies.multiplicity = 2;
         try {
             run_copies(context, device.view(), host.view(), copies);
-            ADD_FAILURE() << "nothing was copied, and nobody noticed";
+            ADD_FAILURE() << "nothing was copied, and the count says it was";
         } catch (const Error& error) {
             EXPECT_EQ(error.info().operation, "verify");
             EXPECT_EQ(error.info().length_bytes, 8192u);

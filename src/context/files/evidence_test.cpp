@@ -76,7 +76,7 @@ TEST_F(Probe, counts_what_was_read_between_its_two_looks) {
     EXPECT_LT(evidence.process_io->read_chars, 400000u);
     ASSERT_TRUE(evidence.before && evidence.after);
     EXPECT_EQ(evidence.after->fraction(), 1.0);
-    EXPECT_FALSE(evidence.cufile) << "nobody asked cuFile";
+    EXPECT_FALSE(evidence.cufile) << "cuFile was not asked";
 }
 
 TEST_F(Probe, takes_the_residency_that_the_policy_has_asked_for_already) {
