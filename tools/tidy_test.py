@@ -151,6 +151,23 @@ class Tidy(unittest.TestCase):
         rigs = {f"tests/{one}_rig.hpp": HEAD + f'#include "{two}_rig.hpp"\n' for one, two in ("ab", "bc", "ca")}
         self.assertIn("tests/a_rig.hpp, tests/b_rig.hpp, tests/c_rig.hpp", tidy(LAWFUL | rigs)[1])
 
+    def test_no_way_to_write_an_include_escapes_the_law(self):
+        for name in ('"../../apps/solver/solve.hpp"', "<../apps/solver/solve.hpp>", "SOLVER"):
+            self.finds("layer", "src/os/more.hpp", HEAD + f"#include {name}\n", 2)
+        self.finds("layer", "bindings/c/more.hpp", HEAD + '#include /* a word */ "solver/solve.hpp"\n', 2)
+
+    def test_an_import_by_a_text_points_downward_too(self):
+        measuring = {"python/penstock_bench/__init__.py": PYTHON}
+        for call in (
+            'importlib.import_module("penstock_bench.engine")',
+            '__import__("penstock_bench")',
+            'import_module(f"penstock_bench.{x}")',
+        ):
+            output = tidy(LAWFUL | measuring | {"python/penstock/_api.py": PYTHON + f"y = {call}\n"})[1]
+            self.assertIn("python/penstock/_api.py:2: python-layer: api may not import penstock_bench", output, call)
+        down = {"python/penstock_bench/__init__.py": PYTHON + 'y = import_module(f"penstock.{x}")\n'}
+        self.assertEqual(tidy(LAWFUL | down), (0, ""))
+
     def test_a_full_folder_and_a_prefix_that_is_a_folder_are_found(self):
         many = {f"docs/page{'abcdefghijklmnopqrstu'[i]}.md": "words\n" for i in range(21)}
         self.assertEqual(tidy(LAWFUL | dict(list(many.items())[:20])), (0, ""))

@@ -8,8 +8,8 @@ Python module of an application knows what all Python modules contain. Tests may
 No files include each other, tests neither. No law is about circles of folders: folders of one layer, such as a folder
 and one within it, may include files of each other. The table of layers leaves no circle between layers.
 
-Python: LAYERS_OF_PYTHON, each of which may import those before it. Any import counts, one inside a function or for a
-type checker as well: whoever reads a module has to have read what it names.
+Python: LAYERS_OF_PYTHON, each of which may import those before it. Any import counts, one inside a function, for a
+type checker or by a text (import_module) as well: whoever reads a module has to have read what it names.
 """
 
 import ast
@@ -140,9 +140,14 @@ def may_include(source: Source, path: str) -> bool:
 def rule_layers(source: Source, sources: dict[str, Source]) -> Iterator[Finding]:
     if source.suffix not in CPP or re.search(TESTS, source.path) or source.path.split("/")[0] not in BESIDE:
         return
+    for match in re.finditer(r"^[ \t]*#[ \t]*include\b(?![ \t]*[\"<])", source.text, re.M):
+        line = line_of(source.text, match.start())
+        yield Finding("layer", source.path, line, "write the header's name after #include")
     for line, bracket, name in includes(source):
         path = found(source, name, sources)
-        if path is None:
+        if ".." in PurePosixPath(name).parts:
+            yield Finding("layer", source.path, line, f"name {name} from a root, without ..")
+        elif path is None:
             if bracket == '"' and name not in GENERATED:
                 yield Finding("layer", source.path, line, f"the tree has no file {name}: include foreign headers in <>")
         elif not may_include(source, path):
@@ -199,6 +204,20 @@ def imports(name: str, source: Source, known: dict[str, Source]) -> Iterator[tup
                     yield node.lineno, target
 
 
+def loads(source: Source, known: dict[str, Source]) -> Iterator[tuple[int, str]]:
+    """(line, module) of every import by a text: the module, or the package of `known` that the text begins with."""
+    try:
+        all_loads = module_in(source.text).loads
+    except SyntaxError:
+        return  # a rule of files tells of it
+    for line, text in all_loads:
+        name = text.rstrip(".")
+        while name and name not in known:
+            name = name.rpartition(".")[0]
+        if name:
+            yield line, name
+
+
 def python_layer(name: str) -> str | None:
     fits = [layer for layer, all_of in LAYERS_OF_PYTHON.items() if any(fnmatch.fnmatchcase(name, p) for p in all_of)]
     return fits[0] if fits else None
@@ -212,7 +231,7 @@ def tree_python_layers(sources: dict[str, Source]) -> Iterator[Finding]:
         if layer is None:
             yield Finding("python-layer", source.path, 1, f"{name} belongs to no layer: add it to LAYERS_OF_PYTHON")
             continue
-        for line, target in imports(name, source, known):
+        for line, target in (*imports(name, source, known), *loads(source, known)):
             below = python_layer(target)
             if below is not None and order.index(below) > order.index(layer):
                 yield Finding("python-layer", source.path, line, f"{layer} may not import {target} ({below})")
