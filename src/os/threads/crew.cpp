@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <utility>
 
 namespace penstock::os {
 
@@ -19,12 +18,12 @@ Crew::~Crew() {
 
 void Crew::run(std::size_t most, const std::function<void()>& work) {
     if (most == 0) return work();
-    Offer offer{work, most};
-    std::vector<std::thread> ended;
+    Offer offer{work, AllowedCpus::of_this_thread(), most};
+    Threads ended;
     {
         const std::lock_guard lock(mutex_);
-        ended.swap(ended_);
         offers_.push_back(&offer);
+        ended.swap(ended_);
         wanted_ += most;
         most_ = std::max(most_, most);
         call_two();
@@ -50,39 +49,45 @@ void Crew::call_two() {
 }
 
 void Crew::begin_thread() {
+    Threads made;
     try {
-        threads_.emplace_back([this] { serve(); });
-        ++beginning_;
+        const auto self = made.emplace(made.end());
+        *self = std::thread([this, self] { serve(self); });
     } catch (const std::exception&) {  // the system has no more threads: those that are there do the work
+        return;
     }
+    threads_.splice(threads_.end(), made);
+    ++beginning_;
 }
 
-void Crew::serve() {
+void Crew::serve(Threads::iterator self) {
+    AllowedCpus own = AllowedCpus::of_this_thread();
     std::unique_lock lock(mutex_);
     for (--beginning_;; --woken_) {
-        while (!offers_.empty()) take_part(lock, *offers_.front());
+        while (!offers_.empty()) take_part(lock, *offers_.front(), own);
         ++idle_;
         const bool is_called = called_.wait_for(lock, patience_, [&] { return is_ending_ || woken_ != 0; });
         if (is_ending_) return;
-        if (!is_called) return leave();
+        if (!is_called) return leave(self);
     }
 }
 
-void Crew::leave() {
+void Crew::leave(Threads::iterator self) {
     --idle_;
-    const auto self = std::find_if(threads_.begin(), threads_.end(), [](const std::thread& one) {
-        return one.get_id() == std::this_thread::get_id();
-    });
-    ended_.push_back(std::move(*self));
-    threads_.erase(self);
+    ended_.splice(ended_.end(), threads_, self);
 }
 
-void Crew::take_part(std::unique_lock<std::mutex>& lock, Offer& offer) {
+// `own`: the CPUs of this thread.
+void Crew::take_part(std::unique_lock<std::mutex>& lock, Offer& offer, AllowedCpus& own) {
     --wanted_;
     ++offer.inside;
     if (--offer.wanted == 0) offers_.remove(&offer);
     call_two();
     lock.unlock();
+    if (!(own == offer.cpus)) {
+        own = offer.cpus;
+        own.bind_this_thread();
+    }
     offer.work();
     lock.lock();
     if (--offer.inside == 0) left_.notify_all();

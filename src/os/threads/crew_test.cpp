@@ -3,15 +3,34 @@
 #include "os/threads/crew.hpp"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <atomic>
 #include <barrier>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <mutex>
+#include <new>
 #include <set>
 #include <thread>
 #include <vector>
+
+namespace {
+
+std::atomic<bool> others_get_no_memory{false};
+thread_local bool is_test = false;  // this thread gets memory
+
+}  // namespace
+
+// Of this program: as the system's, but where a test says that there is no memory.
+void* operator new(std::size_t bytes) {
+    void* const memory = others_get_no_memory && !is_test ? nullptr : std::malloc(bytes == 0 ? 1 : bytes);
+    if (memory == nullptr) throw std::bad_alloc();
+    return memory;
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace penstock::os {
 namespace {
@@ -60,6 +79,58 @@ TEST(Crew, threads_of_which_nothing_is_asked_end_and_others_come_later) {
         const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
         while (threads_of_process() > before && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
         EXPECT_LE(threads_of_process(), before);
+    }
+}
+
+// A system that has no memory left for a moment is no reason to end the program.
+TEST(Crew, a_thread_ends_and_is_joined_without_memory) {
+    Crew crew(std::chrono::milliseconds(1));
+    const std::ptrdiff_t before = threads_of_process();
+    std::barrier<> met(5);
+    is_test = true;
+    crew.run(4, [&] {
+        met.arrive_and_wait();
+        others_get_no_memory = true;
+    });
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (threads_of_process() > before && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
+    std::atomic<int> calls = 0;
+    is_test = false;
+    EXPECT_THROW(crew.run(1, [&] { ++calls; }), std::bad_alloc);
+    others_get_no_memory = false;
+    EXPECT_EQ(calls, 0);
+    crew.run(1, [&] { ++calls; });
+    EXPECT_GE(calls, 1);
+}
+
+std::vector<int> cpus_of_this_thread() {
+    cpu_set_t set;
+    std::vector<int> found;
+    if (::sched_getaffinity(0, sizeof set, &set) != 0) return found;
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+        if (CPU_ISSET(cpu, &set)) found.push_back(cpu);
+    }
+    return found;
+}
+
+void bind_to(const std::vector<int>& cpus) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (const int cpu : cpus) CPU_SET(cpu, &set);
+    ASSERT_EQ(::sched_setaffinity(0, sizeof set, &set), 0);
+}
+
+TEST(Crew, threads_run_on_the_cpus_of_the_caller_that_has_them) {
+    const std::vector<int> all = cpus_of_this_thread();
+    if (all.size() < 2) GTEST_SKIP() << "needs two CPUs";
+    Crew crew;
+    for (const std::vector<int>& cpus : {all, {all.front()}, {all.back()}, all}) {
+        bind_to(cpus);
+        std::barrier<> met(3);
+        crew.run(2, [&] {
+            met.arrive_and_wait();
+            EXPECT_EQ(cpus_of_this_thread(), cpus);
+        });
     }
 }
 
