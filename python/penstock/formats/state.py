@@ -383,7 +383,7 @@ class FileState:
     def close(self) -> None:
         """Waits for what is under way, then a new file gets its name. Does nothing the second time. Raises Error where
         it cannot, or a write failed or was cancelled; then it is let go as by abandon()."""
-        if self.closed:
+        if self.closed or self._source.closes_in_child(publishes=True):
             return
         self._tally.close()
         self._settle(cancel=False)
@@ -401,7 +401,7 @@ class FileState:
 
     def abandon(self) -> None:
         """Cancels what is under way and lets go: a new file never appears."""
-        if not self.closed:
+        if not self.closed and not self._source.closes_in_child():
             self._tally.close()
             self._settle(cancel=True)
             with self._source.lock:

@@ -348,6 +348,32 @@ raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     assert subprocess.run([sys.executable, "-W", "ignore", "-c", script], timeout=60, check=False).returncode == 0
 
 
+@pytest.mark.parametrize("end", ["file.close()", "file._file.abandon()"])
+def test_a_forked_child_closes_a_file_that_a_thread_of_its_parent_uses(path: Path, end: str) -> None:
+    script = f"""
+import os, signal, threading, penstock
+file = penstock.open({str(path)!r}, device="host")
+asks, forked = threading.Event(), threading.Event()
+def ask():
+    with file._file._source.metadata():
+        asks.set()
+        forked.wait()
+thread = threading.Thread(target=ask)
+thread.start()
+asks.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    {end}
+    os._exit(0 if file.closed else 2)
+code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+forked.set()
+thread.join()
+raise SystemExit(code or file["mass"].read().shape != ())
+"""
+    assert subprocess.run([sys.executable, "-W", "ignore", "-c", script], timeout=60, check=False).returncode == 0
+
+
 def test_a_dropped_read_goes_on(large: Path) -> None:
     with penstock.open(large, context=slow()) as file:
         out = penstock.Array(file.context.allocate(80_000), "float64", (10_000,))

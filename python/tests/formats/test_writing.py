@@ -175,6 +175,25 @@ with penstock.create({str(tmp_path / "x.npy")!r}, device="host") as file:
     assert np.array_equal(np.load(tmp_path / "x.npy"), np.arange(3))
 
 
+def test_a_forked_child_that_ends_a_file_of_its_parent_is_told(tmp_path: Path) -> None:
+    script = f"""
+import os, numpy, penstock
+with penstock.create({str(tmp_path / "x.npy")!r}, device="host") as file:
+    file["data"] = numpy.arange(3)
+    child = os.fork()
+    if child == 0:
+        try:
+            file.close()
+        except penstock.Error as error:
+            os._exit(0 if file.closed and "fork" in str(error) else 2)
+        os._exit(3)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+raise SystemExit(code)
+"""
+    assert subprocess.run([sys.executable, "-W", "ignore", "-c", script], timeout=60, check=False).returncode == 0
+    assert np.array_equal(np.load(tmp_path / "x.npy"), np.arange(3))
+
+
 def test_the_source_is_kept_until_it_is_written(tmp_path: Path) -> None:
     class Kept(np.ndarray):
         pass

@@ -12,7 +12,8 @@ import pytest
 from hdf5_kit import count_transfers
 
 import penstock
-from penstock.formats.reading.kept import MOST_BYTES, KeptChunks
+from penstock.formats.reading.kept import MOST_BYTES, MOST_CHUNKS, KeptChunks
+from penstock.formats.reading.small import LOOKED_UP, _decoding
 
 h5py = pytest.importorskip("h5py")
 
@@ -113,6 +114,39 @@ def test_a_chunk_that_was_read_whole_long_ago_is_not_read_again() -> None:
     assert [kept.is_again(key, MOST_BYTES // 4) for key in "efghabcd"] == [False] * 8
     kept.clear()
     assert not kept.is_again("d", 1) and kept.is_again("d", 1)
+
+
+def test_little_is_noted_of_tiny_chunks_and_of_many_files() -> None:
+    kept, chunk = KeptChunks(), np.zeros(1, "u1")
+    numbers = [kept.kind((f"c/{number}", 0), (), 1) for number in range(MOST_CHUNKS + 1)]
+    for number in numbers:
+        assert not kept.is_again((number, 0), 1)
+        kept.keep((number, 0), chunk)
+    assert len(kept._chunks) == len(kept._read_whole) == len(kept._kinds) == MOST_CHUNKS
+    assert kept.find((numbers[-1], 0)) is not None and kept.is_again((numbers[-1], 0), 1)
+    assert kept.find((numbers[0], 0)) is None and not kept.is_again((numbers[0], 0), 1)
+    assert kept.kind(("c/7", 0), (), 1) == numbers[7]
+    assert kept.kind(("c/0", 0), (), 1) not in numbers, "the chunks of a kind that is found no more are of none"
+    assert kept._bytes == len(kept._chunks)
+
+
+def test_a_reader_notes_the_places_of_few_chunks(path: Path) -> None:
+    asked = []
+
+    def where(number: int) -> tuple[int, int, int]:
+        asked.append(number)
+        return number, 1, 0
+
+    with penstock.open(path, device="host") as file:
+        source = file._file._source
+        with source.metadata() as container:
+            info, watch = container.info("gzip"), container.watch("gzip")
+        assert watch is not None
+        how = _decoding(file._file._mover, info, watch, where)
+        assert how is not None
+        for number in (*range(LOOKED_UP), 0, *range(1, LOOKED_UP + 2), 0):
+            assert how.calls[0](number) == (number, 1, 0)
+    assert asked == [*range(LOOKED_UP + 2), 0]
 
 
 def test_what_is_not_simple_is_left_to_a_transfer(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

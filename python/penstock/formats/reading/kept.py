@@ -1,13 +1,14 @@
 """Decoded chunks that are kept for the next read: rows of one chunk, read one after the other, decode it once.
 
 Only calls that touch little keep chunks: those of which they take a part, and those that they take whole and that an
-earlier call has taken whole lately. What must stay true: memory is
-bounded; a chunk is found again only while its file is as it was, which its size and times tell; of a file that changed
-just now nothing is kept, because the next change might not show in its times.
+earlier call has taken whole lately. What must stay true: memory is bounded, that of what is noted about chunks too; a
+chunk is found again only while its file is as it was, which its size and times tell; of a file that changed just now
+nothing is kept, because the next change might not show in its times.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 import time
@@ -20,6 +21,7 @@ from penstock.formats.model import Filter
 from penstock.formats.reading.pieces import Packed
 
 MOST_BYTES = 32 << 20  # of one open file
+MOST_CHUNKS = 16 << 10  # of one open file: each takes some 600 bytes beside its own
 CALL_BYTES = 16 << 20  # that the chunks of a call decode to, at most, to be kept
 Key = tuple[int, ...]  # of a chunk: its kind, then offset, bytes and mask in its file
 _SETTLED_NS = 2_000_000_000  # since the last change of the file: some file systems tell times in whole seconds
@@ -31,15 +33,23 @@ class KeptChunks:
     def __init__(self) -> None:
         self._chunks: OrderedDict[Key, np.ndarray] = OrderedDict()
         self._bytes = 0
-        self._kinds: dict[Hashable, int] = {}  # of chunks: their numbers are in keys, which are then short
+        self._kinds: OrderedDict[Hashable, int] = OrderedDict()  # of chunks: keys have their numbers, and are short
+        self._numbers = itertools.count()  # of kinds: none is given twice
         self._read_whole: OrderedDict[Key, int] = OrderedDict()  # keys, and bytes, of as many as could be kept
         self._bytes_read_whole = 0
         self._lock = threading.Lock()
 
     def kind(self, file: tuple[str, Hashable], filters: tuple[Filter, ...], chunk_bytes: int) -> int:
-        """A number for chunks of a file, by its name and its stamp, that are decoded alike to as many bytes."""
+        """A number for chunks of a file, by its name and its stamp, that are decoded alike to as many bytes. Each file
+        of a store is a kind, and so is each state of a file that grows: one that was not asked for while MOST_CHUNKS
+        others were gets another number, and its chunks are not found again."""
+        kind = (*file, filters, chunk_bytes)
         with self._lock:
-            return self._kinds.setdefault((*file, filters, chunk_bytes), len(self._kinds))
+            number = self._kinds.pop(kind, None)
+            self._kinds[kind] = number = next(self._numbers) if number is None else number
+            if len(self._kinds) > MOST_CHUNKS:
+                self._kinds.popitem(last=False)
+            return number
 
     def find(self, key: Key) -> np.ndarray | None:
         with self._lock:
@@ -53,7 +63,7 @@ class KeptChunks:
             if key not in self._chunks:
                 self._chunks[key] = chunk
                 self._bytes += chunk.nbytes
-            while self._bytes > MOST_BYTES:
+            while self._bytes > MOST_BYTES or len(self._chunks) > MOST_CHUNKS:
                 self._bytes -= self._chunks.popitem(last=False)[1].nbytes
 
     def is_again(self, key: Key, bytes: int) -> bool:
@@ -62,13 +72,14 @@ class KeptChunks:
             known = self._read_whole.pop(key, 0)
             self._read_whole[key] = bytes
             self._bytes_read_whole += bytes - known
-            while self._bytes_read_whole > MOST_BYTES:
+            while self._bytes_read_whole > MOST_BYTES or len(self._read_whole) > MOST_CHUNKS:
                 self._bytes_read_whole -= self._read_whole.popitem(last=False)[1]
             return known != 0
 
     def clear(self) -> None:
         with self._lock:
             self._chunks.clear()
+            self._kinds.clear()
             self._read_whole.clear()
             self._bytes = self._bytes_read_whole = 0
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -214,8 +215,7 @@ def _cell_at(number: int, grid: list[int]) -> list[int]:
 def _decoding(
     mover: Mover, info: DatasetInfo, watch: Watch, where: Callable[[int], tuple[int, ...] | None]
 ) -> _How | None:
-    """`where(number)`: offset, bytes and mask of a chunk, the same each time. Native code asks find() for a
-    chunk before it has one to keep."""
+    """`where(number)`: offset, bytes and mask of a chunk, the same each time."""
     filters, pipeline, stamp = info.pipeline, mover.pipeline(info), file_stamp(watch.file)
     if isinstance(filters, str) or isinstance(pipeline, str) or info.edge_cut:
         return None
@@ -223,26 +223,29 @@ def _decoding(
         return None
     kept = mover.kept
     kind = kept.kind((watch.file, stamp), filters, info.chunk_bytes)
-    keys: dict[int, Key] = {}  # of chunks that were found
+
+    @lru_cache(LOOKED_UP)
+    def key_of(number: int) -> Key | None:
+        place = where(number)
+        return None if place is None else (kind, *place)
 
     def find(number: int) -> Any:
-        key = keys.get(number)
+        key = key_of(number)
         if key is None:
-            place = where(number)
-            if place is None:
-                return None
-            key = keys[number] = (kind, *place)
+            return None
         chunk = kept.find(key)
         return key[1:] if chunk is None else chunk
 
     def keep(number: int, chunk: bytes) -> None:
-        if may_keep(stamp, info.chunk_bytes):
-            kept.keep(keys[number], np.frombuffer(chunk, np.uint8))
+        key = key_of(number)
+        if key is not None and may_keep(stamp, info.chunk_bytes):
+            kept.keep(key, np.frombuffer(chunk, np.uint8))
 
     def again(numbers: list[int]) -> list[int]:
         if not may_keep(stamp, info.chunk_bytes):
             return []
-        return [number for number in numbers if kept.is_again(keys[number], info.chunk_bytes)]
+        found = ((number, key_of(number)) for number in numbers)
+        return [number for number, key in found if key is not None and kept.is_again(key, info.chunk_bytes)]
 
     return _How((find, keep, again), pipeline, decoder_name(filters), stamp[4], not mover.emulated)
 

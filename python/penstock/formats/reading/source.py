@@ -48,7 +48,7 @@ class MetadataSource:
 
     def __enter__(self) -> Container:
         if self.closed or os.getpid() != self._process:
-            self.need_open()  # in a forked child the lock may be that of a thread which is not there
+            self.need_open()
         self.lock.acquire()
         if not self.closed:
             return self._reading
@@ -72,22 +72,25 @@ class MetadataSource:
         return self._opened.anew
 
     @property
+    def in_child(self) -> bool:
+        """In a forked child the file is the parent's, and its locks may be those of threads that are not there."""
+        return os.getpid() != self._process
+
+    @property
     def owns_unpublished(self) -> bool:
         """There is a writer here that is not closed; that of a parent process is not ours."""
-        return self.writable and os.getpid() == self._process
+        return self.writable and not self.in_child
 
     def need_open(self) -> None:
         """ValueError when the file is closed, Error in a forked child."""
         if self.closed:
             raise ValueError(f"{self._opened.name} is closed")
-        if os.getpid() != self._process:
-            raise Error(
-                code="unsupported",
-                operation="use",
-                file=self._opened.name,
-                cause="the file was opened before fork(), in the parent process",
-                advice="open it in the child",
-            )
+        if self.in_child:
+            raise self._foreign()
+
+    def _foreign(self) -> Error:
+        cause, advice = "the file was opened before fork(), in the parent process", "open it in the child"
+        return Error(code="unsupported", operation="use", file=self._opened.name, cause=cause, advice=advice)
 
     def data(self) -> AbstractContextManager[Container]:
         """The container or writer that tells where bytes are, for reading them."""
@@ -141,6 +144,17 @@ class MetadataSource:
     def note_other(self, file: str) -> None:
         """Elements of this file are written to another one: durable, that is synced too."""
         self._others.add(file)
+
+    def closes_in_child(self, publishes: bool = False) -> bool:
+        """In a forked child: closes without the locks, and waits for nothing that the parent does. `publishes`:
+        the caller expects a new file, and gets an Error."""
+        if not self.in_child:
+            return False
+        is_new = self.writable
+        self.close()
+        if is_new and publishes:
+            raise self._foreign()
+        return True
 
     def close(self) -> None:
         """What was not published is gone. In a forked child nothing is: it is the parent's."""
