@@ -338,7 +338,7 @@ def test_doctor_tells_of_libraries_that_ignore_the_driver(monkeypatch: pytest.Mo
     monkeypatch.setattr(hdf5_driver, "_libraries", lambda: iter(found))
     entry = hdf5_driver.item()
     assert entry["state"] == "partly"
-    assert "libhdf5_serial.so.103: HDF5 1.10.8 would ignore HDF5_DRIVER" in entry["detail"]
+    assert "libhdf5_serial.so.103: HDF5 1.10.8 would silently ignore HDF5_DRIVER" in entry["detail"]
     assert "h5py: HDF5 2.0.0 can load the driver" in entry["detail"]
     assert entry["advice"]
     monkeypatch.setattr(hdf5_driver, "_libraries", lambda: iter(found[:1]))
