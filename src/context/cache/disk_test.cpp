@@ -89,10 +89,12 @@ class SlowDisk : public os::System {
     std::atomic<int> write_ms{0}, sync_ms{0};
     std::atomic<int> once_ms{0};  // the next write of the first page alone
     int fdatasync(int fd) override {
+        const Call call(calls_);
         std::this_thread::sleep_for(std::chrono::milliseconds(sync_ms));
         return System::fdatasync(fd);
     }
     ssize_t pwrite(int fd, const void* data, std::size_t bytes, std::uint64_t offset) override {
+        const Call call(calls_);
         const int ms = write_ms + (offset == 0 ? once_ms.exchange(0) : 0);
         std::this_thread::sleep_for(std::chrono::milliseconds(ms));
         return System::pwrite(fd, data, bytes, offset);
@@ -100,6 +102,22 @@ class SlowDisk : public os::System {
     int open(const char* name, int flags, unsigned mode) override {
         return (flags & O_DIRECT) != 0 ? (errno = EINVAL, -1) : System::open(name, flags, mode);
     }
+    void wait_until_idle() const {
+        while (calls_ != 0) std::this_thread::yield();
+    }
+
+  private:
+    class Call {
+      public:
+        explicit Call(std::atomic<int>& calls) : calls_(calls) { ++calls_; }
+        ~Call() { --calls_; }
+        Call(const Call&) = delete;
+        Call& operator=(const Call&) = delete;
+
+      private:
+        std::atomic<int>& calls_;
+    };
+    std::atomic<int> calls_{0};  // under way
 };
 
 class CacheOnASlowDisk : public testing::Test {
@@ -154,7 +172,7 @@ TEST_F(CacheOnASlowDisk, and_ends_where_none_goes) {
     disk_.write_ms = 1500;
     EXPECT_EQ(error_of([&] { cache.flush(); }).code, ErrorCode::timed_out);
     disk_.write_ms = 0;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1600));  // until the writes under way have ended
+    disk_.wait_until_idle();
     cache.flush();
     EXPECT_TRUE(all_written());
     cache.close();
@@ -173,7 +191,7 @@ TEST_F(CacheOnASlowDisk, a_sync_may_take_longer_than_a_page_but_not_for_ever) {
     EXPECT_EQ(late.file, name_);
     EXPECT_TRUE(all_written());
     disk_.sync_ms = 0;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // until the first page's write has ended
+    disk_.wait_until_idle();
     cache.flush();
     cache.close();
 }
