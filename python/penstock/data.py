@@ -25,6 +25,7 @@ import numpy as np
 
 from penstock import _core
 from penstock._arrays.array import Array
+from penstock._arrays.distinct import distinct
 from penstock._arrays.host_array import HostArray
 from penstock._options import need_known
 from penstock.formats.dataset import Dataset
@@ -138,7 +139,7 @@ class _Column:
             return self._parts[0].gather(numbers)
         numbers = np.where(numbers < 0, numbers + len(self), numbers)
         part_of = np.searchsorted(self._ends, numbers, "right")
-        parts = np.unique(part_of).tolist()
+        parts = distinct(part_of).tolist()
         if len(parts) == 1:
             return self._of_part(parts[0], numbers)
         if self._parts[0].dtype.host_only:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from penstock._arrays.distinct import distinct
 from penstock._error import Error
 from penstock.formats.faults import cut_short, unknown
 from penstock.formats.model import Box, ChunkTable, Container, DatasetInfo
@@ -49,7 +50,7 @@ class Described(Container):
         meets = ((low < stop) & (low + np.array(info.chunk_shape, np.int64) > start)).all(axis=1)
         found = ChunkTable(table.files, *(None if column is None else column[meets] for column in _columns(table)))
         ends = found.offset_bytes + found.bytes
-        for number in np.unique(found.file_index):
+        for number in distinct(found.file_index):
             mine = found.file_index == number
             size = look_at(table.files[number]).st_size
             if ends[mine].max() > size:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from h5py import h5d
 
+from penstock._arrays.distinct import first_of_each
 from penstock.formats.hdf5.library import true_origins, user_block_left_out
 from penstock.formats.model import Box, ChunkTable, DatasetInfo, Shape
 
@@ -146,7 +147,7 @@ def read_index(dataset: h5d.DatasetID, shape: Shape, chunk_shape: Shape, filters
     cell = number_of(origin, grid, chunk_shape)
     rows = np.flatnonzero((origin < np.array(shape, np.int64)).all(axis=1) & (offset >= 0))
     if (np.diff(cell[rows]) <= 0).any():
-        rows = rows[np.unique(cell[rows], return_index=True)[1]]
+        rows = rows[first_of_each(cell[rows])[1]]
     columns = (cell, origin, offset, size - trailer, encoded, mask << int(filters.converted))
     return ChunkIndex(grid, chunk_shape, *(column[rows] for column in columns))
 

@@ -12,6 +12,7 @@ from math import gcd, prod
 
 import numpy as np
 
+from penstock._arrays.distinct import distinct
 from penstock.formats.model import Box, ChunkTable, Shape
 
 MOST_CELLS = 1 << 20
@@ -60,7 +61,7 @@ def runs_from(blocks: Sequence[Block], shape: Shape, item_bytes: int) -> Runs | 
     parts = [_cut(block, cell) for block in blocks]
     index = np.repeat([numbers[block.file] for block in blocks], [len(origin) for origin, _ in parts])
     origin, offset = (np.concatenate(column) for column in zip(*parts, strict=True))
-    if len(np.unique(np.ravel_multi_index(tuple(origin.T), shape))) != len(origin):
+    if len(distinct(np.ravel_multi_index(tuple(origin.T), shape))) != len(origin):
         return None
     return Runs(cell, files, index.astype(np.int32), origin, offset, prod(cell) * item_bytes)
 

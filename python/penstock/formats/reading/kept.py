@@ -92,7 +92,7 @@ def is_little(packed: Packed) -> bool:
 
 def keys_of(kept: KeptChunks, files: Sequence[str], packed: Packed) -> list[Key | None]:
     """What finds each chunk again; None: it is not kept."""
-    stamps = {number: _settled(file_stamp(files[number])) for number in np.unique(packed.file).tolist()}
+    stamps = {number: _settled(file_stamp(files[number])) for number in set(packed.file.tolist())}
     rows = zip(
         packed.file.tolist(), packed.offset.tolist(), packed.sizes.tolist(), packed.skipped.tolist(), strict=True
     )

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from penstock._arrays.distinct import distinct
 from penstock._arrays.selection import Box, Picks, Selection
 from penstock.formats.model import ChunkTable, DatasetInfo, Shape
 from penstock.formats.reading import pieces
@@ -53,7 +54,7 @@ def _of_axis(picks: Picks, part: Part, origin: np.ndarray) -> Part:
     order = np.argsort(picks.numbers, kind="stable")
     number = picks.numbers[order]
     begin, end = origin[:, axis], origin[:, axis] + part.valid[:, axis]
-    between = np.searchsorted(np.unique(np.concatenate([begin, end])), number, "right")
+    between = np.searchsorted(distinct(np.concatenate([begin, end])), number, "right")
     cut = (np.diff(number) != 1) | (np.diff(order) != 1) | (np.diff(between) != 0)
     starts = np.flatnonzero(np.concatenate([[True], cut]))
     length = np.diff(np.concatenate([starts, [len(number)]]))
@@ -117,7 +118,7 @@ def _held(numbers: np.ndarray, origin: np.ndarray, extents: np.ndarray) -> np.nd
 def is_repeated(selection: Selection) -> bool:
     """Whether an element is named twice."""
     picks = selection.picks
-    return picks is not None and not picks.single and len(np.unique(picks.numbers)) < len(picks.numbers)
+    return picks is not None and not picks.single and len(distinct(picks.numbers)) < len(picks.numbers)
 
 
 def table_of(info: DatasetInfo, selection: Selection, ask: Callable[[Box], ChunkTable]) -> ChunkTable:
@@ -127,7 +128,7 @@ def table_of(info: DatasetInfo, selection: Selection, ask: Callable[[Box], Chunk
     if picks is None or picks.single:
         return ask(box)
     axis, chunk = picks.axis, info.chunk_shape[picks.axis]
-    cells = np.unique(picks.numbers // chunk)
+    cells = distinct(picks.numbers // chunk)
     starts = np.flatnonzero(np.concatenate([[True], np.diff(cells) != 1]))
     stops = np.concatenate([starts[1:], [len(cells)]]) - 1
     every = 1
@@ -178,7 +179,7 @@ def _touched(selection: Selection, chunk: np.ndarray) -> np.ndarray:
         numbers = first + np.arange(count, dtype=np.int64) * step
         if picks is not None and axis == picks.axis:
             numbers = picks.numbers
-        axes.append(np.unique(numbers // chunk[axis]))
+        axes.append(distinct(numbers // chunk[axis]))
     return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
 
 

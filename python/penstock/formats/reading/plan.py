@@ -34,6 +34,7 @@ import numpy as np
 
 from penstock import _core
 from penstock._arrays.array import c_strides
+from penstock._arrays.distinct import distinct
 from penstock._arrays.selection import Selection
 from penstock._error import Error
 from penstock.formats.model import Box, ChunkTable, DatasetInfo, Extent
@@ -394,11 +395,10 @@ def _portions(every: Sequence[Columns], most: int, most_bytes: int) -> Iterator[
 
 def _of_few_files(file: np.ndarray, seen: set[int]) -> int:
     """How many rows, from the first on, come before the first file too many. Adds the files to `seen`."""
-    found, first = np.unique(file, return_index=True)
-    for at in np.argsort(first).tolist():
-        number = int(found[at])
+    for at in np.flatnonzero(np.diff(file, prepend=-1)).tolist():
+        number = int(file[at])
         if number not in seen and len(seen) == BATCH_FILES:
-            return int(first[at])
+            return int(at)
         seen.add(number)
     return len(file)
 
@@ -587,7 +587,7 @@ def stored_extents(info: DatasetInfo, selection: Selection, table: ChunkTable | 
     found = plan.extents()
     found += [
         Extent(table.files[int(table.file_index[row])], int(table.offset_bytes[row]), int(table.bytes[row]))
-        for row in np.unique(met.rows[coded])
+        for row in distinct(met.rows[coded])
         if table.bytes[row]
     ]
     joined: list[Extent] = []

@@ -22,6 +22,7 @@ import numpy as np
 
 from penstock import _core
 from penstock._arrays.array import Array, c_strides
+from penstock._arrays.distinct import distinct
 from penstock._arrays.dtype import DType
 from penstock._arrays.selection import is_list, select
 from penstock._files.open_files import Lease
@@ -256,7 +257,7 @@ def _cells(info: DatasetInfo, table: ChunkTable) -> np.ndarray | None:
     if (table.origin % chunk).any():
         return None
     cells = np.ravel_multi_index(tuple((table.origin // chunk).T), tuple(-(-shape // chunk)))
-    return cells.astype(np.int64) if len(np.unique(cells)) == len(cells) else None
+    return cells.astype(np.int64) if len(distinct(cells)) == len(cells) else None
 
 
 def may_be_part(wanted: Request) -> bool:
