@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
-#include <set>
 
 namespace penstock::python {
 namespace {
@@ -26,13 +25,6 @@ class Timed {
     std::chrono::steady_clock::duration& total_;
     std::chrono::steady_clock::time_point from_ = std::chrono::steady_clock::now();
 };
-
-nb::object bytes_object(const std::byte* data, std::uint64_t bytes) {
-    PyObject* const made =
-        PyBytes_FromStringAndSize(reinterpret_cast<const char*>(data), static_cast<Py_ssize_t>(bytes));
-    if (made == nullptr) throw nb::python_error();
-    return nb::steal(made);
-}
 
 }  // namespace
 
@@ -72,11 +64,15 @@ ChunkReads::Found ChunkReads::prepare(std::span<const data::FileRun> runs, std::
     if (look_for(runs, wanted) == Found::absent) return Found::absent;
     if (wanted.numbers.size() * source_.chunk_bytes <= kMostTogether) return Found::here;
     if (file_ == nullptr) return Found::not_open;
-    if (!decode_ahead(wanted, to)) return Found::absent;
     std::uint64_t bytes = 0;
     for (const data::FileRun& run : runs) bytes += run.bytes;
-    takes_all_ = bytes == wanted.met_bytes;
-    return Found::here;
+    const bool takes_all = bytes == wanted.met_bytes;
+    std::vector<std::uint64_t> wholes;
+    for (const std::uint64_t number : wanted.numbers) {
+        if (takes_all || wanted.wholes.contains(number)) wholes.push_back(number);
+    }
+    ask_again(wholes);
+    return decode_ahead(wanted, to) ? Found::here : Found::absent;
 }
 
 ChunkReads::Found ChunkReads::take(const ChunkPieces& pieces, std::byte* to) {
@@ -91,8 +87,19 @@ ChunkReads::Found ChunkReads::take(const ChunkPieces& pieces, std::byte* to) {
 
 // Memory for a chunk of which a part is wanted.
 std::byte* ChunkReads::new_chunk(std::uint64_t number) {
-    made_.push_back({number, bytes_object(nullptr, source_.chunk_bytes)});
-    return reinterpret_cast<std::byte*>(PyBytes_AS_STRING(made_.back().chunk.ptr()));
+    PyObject* const chunk = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(source_.chunk_bytes));
+    if (chunk == nullptr) throw nb::python_error();
+    made_.push_back({number, nb::steal(chunk)});
+    return reinterpret_cast<std::byte*>(PyBytes_AS_STRING(chunk));
+}
+
+// Of chunks that will be decoded whole. Those that are not read again soon would take others' place.
+void ChunkReads::ask_again(const std::vector<std::uint64_t>& numbers) {
+    wholes_.insert(numbers.begin(), numbers.end());
+    if (!source_.decodes_slowly || numbers.empty()) return;
+    nb::list asked;
+    for (const std::uint64_t number : numbers) asked.append(number);
+    for (const nb::handle one : nb::cast<nb::list>(source_.again(asked))) again_.insert(nb::cast<std::uint64_t>(one));
 }
 
 bool ChunkReads::decode_ahead(const Wanted& wanted, std::byte* to) {
@@ -101,13 +108,13 @@ bool ChunkReads::decode_ahead(const Wanted& wanted, std::byte* to) {
     std::vector<Here> made;
     for (std::size_t at = 0; at < wanted.numbers.size(); ++at) {
         const auto whole = wanted.wholes.find(wanted.numbers[at]);
-        const bool is_whole = whole != wanted.wholes.end();
+        const bool is_straight = whole != wanted.wholes.end() && !again_.contains(wanted.numbers[at]);
         Box box;
-        box.destination = is_whole ? to + whole->second : new_chunk(wanted.numbers[at]);
+        box.destination = is_straight ? to + whole->second : new_chunk(wanted.numbers[at]);
         box.item_bytes = source_.chunk_bytes;
         chunks.push_back({{}, wanted.skipped[at], at, 1});
         boxes.push_back({box, 0});
-        made.push_back({is_whole ? nullptr : static_cast<const std::byte*>(box.destination), true});
+        made.push_back({is_straight ? nullptr : static_cast<const std::byte*>(box.destination), true});
     }
     const auto& pipeline = nb::cast<const data::Pipeline&>(source_.pipeline);
     const GilReleased release;
@@ -117,11 +124,8 @@ bool ChunkReads::decode_ahead(const Wanted& wanted, std::byte* to) {
     if (read.left || read.decoded.done != chunks.size()) return false;
     moved_ = std::move(read.reads);
     decoded_ahead_ = true;
-    for (std::size_t at = 0; at < chunks.size(); ++at) {
-        here_[wanted.numbers[at]] = made[at];
-        if (made[at].data != nullptr) continue;
-        straight_[wanted.numbers[at]] = static_cast<const std::byte*>(boxes[at].box.destination);
-    }
+    decoded_bytes_ += chunks.size() * source_.chunk_bytes;
+    for (std::size_t at = 0; at < chunks.size(); ++at) here_[wanted.numbers[at]] = made[at];
     return true;
 }
 
@@ -172,7 +176,9 @@ ChunkReads::Found ChunkReads::decode(std::uint64_t number, nb::handle place, std
     const auto offset = nb::cast<std::uint64_t>(place[0]);
     const auto skipped = nb::cast<std::uint32_t>(place[2]);
     const auto& pipeline = nb::cast<const data::Pipeline&>(source_.pipeline);
-    std::byte* const into = whole != nullptr ? whole : new_chunk(number);
+    if (whole != nullptr) ask_again({number});
+    const bool is_straight = whole != nullptr && !again_.contains(number);
+    std::byte* const into = is_straight ? whole : new_chunk(number);
     bool is_whole = false;
     {
         const GilReleased release;
@@ -184,13 +190,10 @@ ChunkReads::Found ChunkReads::decode(std::uint64_t number, nb::handle place, std
     }
     if (!is_whole) return Found::absent;
     streams_.push_back(bytes);
-    now_ = {whole == nullptr ? into : nullptr, true};
+    decoded_bytes_ += size;
+    now_ = {is_straight ? nullptr : into, true};
     number_ = number;
-    if (whole == nullptr) {
-        here_[number] = now_;
-    } else {
-        straight_[number] = whole;
-    }
+    if (!is_straight) here_[number] = now_;
     return Found::here;
 }
 
@@ -205,27 +208,10 @@ bool ChunkReads::read_stream(std::uint64_t offset, std::span<std::byte> stream) 
 }
 
 void ChunkReads::keep() const {
-    if (!takes_all_) {
-        for (const Made& one : made_) source_.keep(one.number, one.chunk);
-    }
-    if (takes_all_ || !straight_.empty()) keep_wholes();
-}
-
-// Those that are not read again soon would take others' place.
-void ChunkReads::keep_wholes() const {
-    std::map<std::uint64_t, nb::object> wholes;
+    source_.decodes_slowly = decoding_ >= std::chrono::nanoseconds(decoded_bytes_ / kCopiedBytesPerNs);
     for (const Made& one : made_) {
-        if (takes_all_) wholes[one.number] = one.chunk;
-    }
-    for (const auto& [number, data] : straight_) wholes[number] = nb::object();
-    const std::uint64_t copied_in_ns = wholes.size() * source_.chunk_bytes / kCopiedBytesPerNs;
-    if (decoding_ < std::chrono::nanoseconds(copied_in_ns)) return;
-    nb::list numbers;
-    for (const auto& [number, chunk] : wholes) numbers.append(number);
-    for (const nb::handle one : nb::cast<nb::list>(source_.again(numbers))) {
-        const auto number = nb::cast<std::uint64_t>(one);
-        const nb::object& made = wholes[number];
-        source_.keep(number, made.is_valid() ? made : bytes_object(straight_.at(number), source_.chunk_bytes));
+        const bool is_wanted = again_.contains(one.number) ? source_.decodes_slowly : !wholes_.contains(one.number);
+        if (is_wanted) source_.keep(one.number, one.chunk);
     }
 }
 

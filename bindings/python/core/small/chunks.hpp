@@ -7,7 +7,8 @@
 // transfer, which tells the error.
 //
 // Decoded chunks are kept for later reads: one of which a part was taken, at once, because its next part is likely to
-// follow; one that was taken whole, when it is read whole again, and only where decoding takes longer than a copy.
+// follow; one that was taken whole, when it is read whole again, and only where decoding takes longer than a copy. What
+// is kept was never in memory of the caller, which other threads may write to.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include <chrono>
 #include <list>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -32,11 +34,12 @@ struct ChunkSource {
     // that is to be decoded; or None.
     nb::object find{};
     nb::object keep{};   // (number, decoded chunk): for later reads
-    nb::object again{};  // (list of numbers) of chunks that were decoded whole: those that were so lately
+    nb::object again{};  // (list of numbers) of chunks that are decoded whole now: those that were so lately
     nb::object pipeline{};
     std::string decoder{};  // as evidence says it
     std::uint64_t chunk_bytes = 0;  // 0: chunks are stored as they are read
     bool is_staged = false;         // the host does not reach the memory that is read to
+    mutable bool decodes_slowly = true;  // the last read did, so that a copy is faster; guarded by the GIL
 };
 
 // What a read of decoded chunks consists of.
@@ -80,8 +83,7 @@ class ChunkReads {
     // offset 0 is. not_open: a chunk must be decoded, and there is no file.
     Found take(const ChunkPieces& pieces, std::byte* to);
     bool decoded_any() const noexcept { return !streams_.empty() || decoded_ahead_; }
-    // Chunks for later reads. Requires: the memory that was read to is as take() left it.
-    void keep() const;
+    void keep() const;  // chunks for later reads
     void count(SmallTally& tally) const;
 
   private:
@@ -109,7 +111,7 @@ class ChunkReads {
     std::byte* new_chunk(std::uint64_t number);
     Found find(std::uint64_t number, std::byte* whole);
     Found borrow(std::uint64_t number, const nb::object& chunk);
-    void keep_wholes() const;
+    void ask_again(const std::vector<std::uint64_t>& numbers);
     Found decode(std::uint64_t number, nb::handle place, std::byte* whole);
     bool read_stream(std::uint64_t offset, std::span<std::byte> stream);
 
@@ -122,10 +124,11 @@ class ChunkReads {
     std::uint64_t number_ = 0;
     std::uint64_t kept_bytes_ = 0, fresh_bytes_ = 0;
     std::vector<Made> made_;
-    std::map<std::uint64_t, const std::byte*> straight_;  // chunks that were decoded to their place
-    std::chrono::steady_clock::duration decoding_{};      // the reads of streams with it
+    std::set<std::uint64_t> wholes_;  // chunks of which nothing is left for another read of a part
+    std::set<std::uint64_t> again_;   // those of them that were read so lately, too
+    std::chrono::steady_clock::duration decoding_{};  // the reads of streams with it
+    std::uint64_t decoded_bytes_ = 0;                 // in that time
     data::RunsMoved moved_{};  // by prepare()
-    bool takes_all_ = false;   // of all chunks: no later read of a part gains
     bool decoded_ahead_ = false;
     std::vector<std::uint64_t> streams_;
     std::vector<SmallRead> reads_;
