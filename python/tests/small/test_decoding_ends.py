@@ -67,14 +67,14 @@ def test_what_is_not_in_the_page_cache_is_left_to_transfers(large: Any, tmp_path
         assert same(cold["x"][first:], data[first:])
 
 
-def slowed(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Each batch takes 50 ms; when each began."""
+def slowed(monkeypatch: pytest.MonkeyPatch, until: float = 0.0) -> list[float]:
+    """Each batch takes 50 ms, or until that time; when each began."""
     began: list[float] = []
 
     def slow(function: Any) -> Any:
         def run(*what: Any) -> Any:
             began.append(time.monotonic())
-            time.sleep(0.05)
+            time.sleep(max(0.05, until - began[-1]))
             return function(*what)
 
         return run
@@ -101,9 +101,10 @@ def test_a_cancelled_read_ends_within_a_batch(large: Any, options: Any, monkeypa
 @pytest.mark.parametrize("options", WAYS)
 def test_a_time_limit_ends_decoding(large: Any, options: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     file, data = large
-    began = slowed(monkeypatch)
+    limit_s = 1.5  # to come to the first batch, which takes until it is over
+    began = slowed(monkeypatch, until=time.monotonic() + limit_s + 0.05)
     with pytest.raises(penstock.Error, match="the deadline passed") as caught:
-        file["x"].read(timeout_s=0.12, **options)
+        file["x"].read(timeout_s=limit_s, **options)
     assert caught.value.code == "timed_out"
     assert 0 < len(began) < 16
     assert same(file["x"].read(timeout_s=60, **options), data)
