@@ -9,6 +9,7 @@
 namespace preload {
 namespace {
 
+constexpr int kMostRests = 20'000;  // a second: the program may have taken the number for a thread of its own
 constexpr std::size_t kStackBytes = 256 * 1024;  // room for the thread-local storage of large programs
 
 void ask(Descriptor& descriptor, Direction direction, Span span) {
@@ -104,7 +105,7 @@ void Askers::end(bool for_good) {
         kernel::wake(reinterpret_cast<const std::uint32_t*>(&news_), made);
         for (int i = 0; i < made; ++i) pthread_join(ids_[i], nullptr);
         for (int i = 0; i < made; ++i) {
-            while (kernel::has_thread(numbers_[i].load())) kernel::rest();
+            for (int rests = 0; rests < kMostRests && kernel::has_thread(numbers_[i].load()); ++rests) kernel::rest();
         }
         begun_.store(0);
         ends_.store(false);

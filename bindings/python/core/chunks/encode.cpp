@@ -2,8 +2,8 @@
 // first byte is read.
 #include "data/encode/encode_chunks.hpp"
 
-#include "data/encode/chunk_files.hpp"
 #include "context/crew.hpp"
+#include "data/encode/chunk_files.hpp"
 #include "python/core/box_table.hpp"
 #include "python/core/chunks/stop.hpp"
 
