@@ -90,6 +90,7 @@ ContextState::ContextState(const ContextOptions& given, Seams given_seams)
               [this](PathKind kind, PathOptions path_options) { return make_path(kind, std::move(path_options)); }}) {}
 
 os::Crew& crew_of(const Context& context) noexcept { return ContextState::of(context).crew; }
+device::KeptStreams& streams_of(const Context& context) noexcept { return ContextState::of(context).streams; }
 
 void ContextState::check_process() const {
     if (process_.here()) return;

@@ -15,7 +15,7 @@
 #include "context/profiles.hpp"
 #include "context/seams.hpp"
 #include "context/transfer/small/small_read.hpp"
-#include "context/transfer/stream_pool.hpp"
+#include "device/kept_streams.hpp"
 #include "engine/engine.hpp"
 #include "engine/transfer_state.hpp"
 #include "os/threads/crew.hpp"
@@ -86,7 +86,7 @@ class ContextState {
     std::shared_ptr<Device> device;
     const int device_index = device->info().index;  // to ask for all of info() is slow
     const bool emulated = device->info().emulated;
-    StreamPool streams{*device};
+    device::KeptStreams streams{*device};
     os::System& system;
     std::shared_ptr<path::Mappings> mappings;
     std::shared_ptr<CuFileSlot> cufile;

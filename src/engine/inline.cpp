@@ -150,29 +150,46 @@ bool InlineLanes::by_halves(const std::function<bool(Lane&)>& fill) {
     try {
         const DeviceScope current(device_);
         lane = borrow();
-        for (std::unique_ptr<Event>& copied : lane->copied) {
-            if (!copied) copied = device_.make_event();
-        }
         all = fill(*lane);
         lane->stream->synchronize_soon();  // whoever borrows the lane next writes to its slot
     } catch (const Error&) {               // as in read_small
         all = false;
+        if (lane) settle(*lane);
     }
     if (lane) give_back(std::move(lane));
     return all;
 }
 
-std::byte* InlineLanes::free_half(Lane& lane, std::size_t turn) const {
-    const std::size_t halves = slot_bytes_ / half_bytes();
-    if (!lane.copied[turn % halves]->done()) lane.stream->synchronize();
-    return lane.slot + turn % halves * half_bytes();
+// Its slot is free of copies for whoever borrows the lane next, as far as the device still answers.
+void InlineLanes::settle(Lane& lane) {
+    try {
+        lane.stream->synchronize();
+    } catch (const Error&) {  // no copy of a device that failed goes on
+    }
 }
 
-void InlineLanes::copy_half(Lane& lane, std::size_t turn, std::span<std::byte> device_memory) const {
-    const std::size_t halves = slot_bytes_ / half_bytes();
-    lane.stream->copy(CopyDirection::to_device, device_memory.data(), lane.slot + turn % halves * half_bytes(),
+// A lane that was borrowed has no copy under way.
+std::byte* InlineLanes::free_half(Lane& lane, const HalfTurn& turn) const {
+    const std::size_t halves = slot_bytes_ / half_bytes(), half = turn.number % halves;
+    if (turn.number >= halves && !lane.copied[half]->done()) lane.stream->synchronize();
+    return lane.slot + half * half_bytes();
+}
+
+// Calls of the driver wait for each other when many threads make them, so none is made for a half that is not filled
+// again.
+void InlineLanes::copy_half(Lane& lane, const HalfTurn& turn, std::span<std::byte> device_memory) const {
+    const std::size_t halves = slot_bytes_ / half_bytes(), half = turn.number % halves;
+    lane.stream->copy(CopyDirection::to_device, device_memory.data(), lane.slot + half * half_bytes(),
                       device_memory.size());
-    lane.stream->record(*lane.copied[turn % halves]);
+    if (turn.number + halves >= turn.of) return;
+    if (!lane.copied[half]) lane.copied[half] = device_.make_event();
+    lane.stream->record(*lane.copied[half]);
+}
+
+std::size_t InlineLanes::turns_of(std::span<const RequestRange> ranges) const {
+    std::size_t turns = 0;
+    for (; !ranges.empty(); ++turns) ranges = ranges.subspan(side_by_side(ranges, half_bytes()));
+    return turns;
 }
 
 bool InlineLanes::read_many(std::span<const RequestRange> ranges) {
@@ -181,7 +198,7 @@ bool InlineLanes::read_many(std::span<const RequestRange> ranges) {
 
 bool InlineLanes::fill_halves(Lane& lane, std::span<const RequestRange> ranges) {
     os::DiskWaits waits;
-    for (std::size_t turn = 0; !ranges.empty(); ++turn) {
+    for (HalfTurn turn{0, turns_of(ranges)}; !ranges.empty(); ++turn.number) {
         const std::span<const RequestRange> some = ranges.first(side_by_side(ranges, half_bytes()));
         if (!read_to(free_half(lane, turn), some, waits)) return false;
         const RequestRange& last = some.back();
@@ -193,8 +210,8 @@ bool InlineLanes::fill_halves(Lane& lane, std::span<const RequestRange> ranges) 
 
 bool InlineLanes::read_by_halves(std::span<std::byte> device_memory, const ReadPart& read_part) {
     return by_halves([&](Lane& lane) {
-        std::size_t turn = 0;
-        for (std::uint64_t done = 0; done < device_memory.size(); ++turn) {
+        HalfTurn turn{0, (device_memory.size() + half_bytes() - 1) / half_bytes()};
+        for (std::uint64_t done = 0; done < device_memory.size(); ++turn.number) {
             const std::span<std::byte> part =
                 device_memory.subspan(done, std::min<std::uint64_t>(half_bytes(), device_memory.size() - done));
             if (!read_part({free_half(lane, turn), part.size()}, done)) return false;

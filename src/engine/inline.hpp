@@ -62,17 +62,22 @@ class InlineLanes {
         std::unique_ptr<Stream> stream;
         std::byte* slot = nullptr;
         std::array<std::byte, kFewBytes> few;
-        std::array<std::unique_ptr<Event>, 2> copied{};  // of each half of the slot; made when halves are first used
+        std::array<std::unique_ptr<Event>, 2> copied{};  // of each half of the slot; made when needed
     };
     std::unique_ptr<Lane> borrow();
     std::byte* next_slot();  // Requires: mutex_
     void give_back(std::unique_ptr<Lane> lane);
-    // Calls `fill` with a lane that has events, and then waits for the copies that it began. False: it said so, or the
+    // Calls `fill` with a lane, and then waits for the copies that it began. False: it said so, or the
     // device failed.
     bool by_halves(const std::function<bool(Lane&)>& fill);
-    std::byte* free_half(Lane& lane, std::size_t turn) const;
+    struct HalfTurn {
+        std::size_t number = 0, of = 0;  // halves that one call fills, one after the other
+    };
+    static void settle(Lane& lane);
+    std::size_t turns_of(std::span<const RequestRange> ranges) const;
+    std::byte* free_half(Lane& lane, const HalfTurn& turn) const;
     std::uint64_t half_bytes() const { return std::max(kSlotBytes, slot_bytes_ / 2); }
-    void copy_half(Lane& lane, std::size_t turn, std::span<std::byte> device_memory) const;
+    void copy_half(Lane& lane, const HalfTurn& turn, std::span<std::byte> device_memory) const;
     bool fill_halves(Lane& lane, std::span<const RequestRange> ranges);
     bool read_to(std::byte* half, std::span<const RequestRange> ranges, os::DiskWaits& waits);
     void move_piece(Lane* lane,  // null: the host reaches the memory

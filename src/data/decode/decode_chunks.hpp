@@ -15,6 +15,7 @@
 
 #include "data/cores/on_cores.hpp"
 #include "data/decode/pipeline.hpp"
+#include "device/kept_streams.hpp"
 #include "penstock/box.hpp"
 #include "penstock/device.hpp"
 
@@ -42,11 +43,12 @@ class ChunkStreams {
     virtual StoredStream of(std::size_t item, std::string& fault) = 0;
 };
 
-// Memory that the device reaches and the host need not. `staging`: pinned memory of the device, of at least a chunk; of
-// two chunks for each thread, so that no thread waits.
+// Memory that the device reaches and the host need not. `staging`: pinned memory of the device, of at least a chunk.
+// With two chunks for each thread no thread waits. With as many bytes as the target has, many chunks go up by one copy.
 struct Through {
     Device& device;
     std::span<std::byte> staging;
+    device::KeptStreams& streams;  // of the device
 };
 
 struct ChunkWork {

@@ -8,9 +8,11 @@
 #include <functional>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "data/decode/stored_rig.hpp"
+#include "device/forwarding_device.hpp"
 
 namespace penstock::data {
 namespace {
@@ -85,7 +87,8 @@ struct Rig {
             placed.box.destination = there.get() + (static_cast<std::byte*>(placed.box.destination) - target.data());
         }
         const Pipeline pipeline(filters, kChunkBytes);
-        const Through through{device, {staging.get(), places * kChunkBytes}};
+        device::KeptStreams streams(device);
+        const Through through{device, {staging.get(), places * kChunkBytes}, streams};
         const CoreResult result = decode_chunks({pipeline, chunks, moved, &through}, options);
         std::memcpy(target.data(), there.get(), target.size());
         return result;
@@ -147,6 +150,53 @@ TEST(DecodeChunks, through_a_device_words_are_turned_and_rows_fall_where_they_ar
     ASSERT_EQ(expected.decode().done, kChunks);
     EXPECT_EQ(rig.decode_through(*device, 4).done, kChunks);
     EXPECT_EQ(rig.target, expected.target);
+}
+
+// Halves of chunks that lie one after the other, so that staging memory as large as they are is their mirror.
+TEST(DecodeChunks, through_a_mirror_selected_words_land_turned) {
+    const auto device = make_host_device({.bandwidth_bytes_per_s = 2e9, .latency_ns = 20'000});
+    Rig rig(false), expected(false);
+    for (Rig* one : {&rig, &expected}) {
+        for (std::size_t i = 0; i < kChunks; ++i) {
+            one->boxes[i].box.destination = one->target.data() + (kChunks - 1 - i) * (kChunkBytes / 2);
+            one->boxes[i].box.swap_bytes = kItem;
+        }
+    }
+    ASSERT_EQ(expected.decode().done, kChunks);
+    EXPECT_EQ(rig.decode_through(*device, kChunks / 2, {.threads = 4}).done, kChunks);
+    EXPECT_EQ(rig.target, expected.target);
+}
+
+TEST(DecodeChunks, through_a_mirror_one_stream_copies_for_all_threads) {
+    class CountingDevice final : public device::test::ForwardingDevice {
+      public:
+        std::unique_ptr<Stream> make_stream() override {
+            ++made;
+            return ForwardingDevice::make_stream();
+        }
+        int made = 0;
+    };
+    for (const auto& [places, streams] : {std::pair{kChunks, 1}, std::pair{kChunks - 1, 4}}) {
+        CountingDevice device;
+        Rig rig(true);
+        EXPECT_EQ(rig.decode_through(device, places, {.threads = 4}).done, kChunks);
+        EXPECT_EQ(device.made, streams) << places;
+    }
+}
+
+// One thread takes the chunks in their order, so it comes to no more than the damaged one.
+TEST(DecodeChunks, through_a_mirror_chunks_before_a_damaged_one_land_and_nothing_else) {
+    const auto device = make_host_device();
+    Rig rig(true);
+    rig.chunks[12].bytes = rig.chunks[12].bytes.first(rig.chunks[12].bytes.size() / 2);
+    const CoreResult result = rig.decode_through(*device, kChunks, {.threads = 1});
+    ASSERT_TRUE(result.fault);
+    EXPECT_EQ(result.fault->first, 12u);
+    for (std::size_t i = 0; i < 12; ++i) {
+        EXPECT_EQ(std::memcmp(rig.target.data() + i * kChunkBytes, rig.plain[i].data(), kChunkBytes), 0) << i;
+    }
+    const auto rest = rig.target.begin() + 12 * kChunkBytes;
+    EXPECT_TRUE(std::all_of(rest, rig.target.end(), [](std::byte one) { return one == std::byte{0xee}; }));
 }
 
 TEST(DecodeChunks, through_a_device_no_memory_and_damage_are_told) {

@@ -107,7 +107,8 @@ struct Borrowed {
         need_host(kDecodeOperation, given.context, staging ? staging->view() : target.view());
         if (!staging) return;
         through.emplace(data::Through{given.context.device(),
-                                      {static_cast<std::byte*>(staging->view().data), staging->view().bytes}});
+                                      {static_cast<std::byte*>(staging->view().data), staging->view().bytes},
+                                      context::streams_of(given.context)});
     }
 
     BorrowedMemory target;

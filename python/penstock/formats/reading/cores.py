@@ -1,8 +1,8 @@
 """Decoding on the cores of the host: from streams in scratch, which the engine filled, to elements in their places.
 
 The core decodes the chunks of a batch on all cores at once. Chunks whose target the host can write go there; for a GPU
-each thread decodes to pinned memory, and the device copies from there while the thread decodes the next chunk. Chunks
-in the page cache are read by the threads that decode them. What must stay true: a damaged chunk is an Error that names
+the threads decode to pinned memory, and the device copies from there while they decode the next chunks. Chunks in the
+page cache are read by the threads that decode them. What must stay true: a damaged chunk is an Error that names
 file, dataset, chunk and bytes.
 """
 
@@ -30,6 +30,7 @@ _LIBRARIES = {
     **{"lz4": "liblz4", "hdf5-lz4": "liblz4", "bz2": "libbz2"},
 }
 _MOST_STAGING = 64 << 20  # bytes
+_MOST_MIRROR = 16 << 20  # bytes that are decoded to their places and copied together
 _MOST_STREAM = 4 << 20  # bytes of a chunk that a thread reads by itself
 
 
@@ -96,9 +97,10 @@ def decode(mover: Mover, streams: CodedStreams, memory: Any, limits: Limits) -> 
 
 
 def _staging_bytes(packed: Packed) -> int:
-    """Two places for each thread that decodes, if that is not much."""
+    """As much as is selected, or two places for each thread that decodes, if that is not much."""
     places = min(2 * len(os.sched_getaffinity(0)), packed.count + 1)
-    return max(1, min(places, _MOST_STAGING // packed.chunk_bytes)) * packed.chunk_bytes
+    lanes = max(1, min(places, _MOST_STAGING // packed.chunk_bytes)) * packed.chunk_bytes
+    return max(lanes, packed.selected_bytes if packed.selected_bytes <= _MOST_MIRROR else 0)
 
 
 def _decode_and_keep(
