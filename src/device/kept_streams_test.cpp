@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <functional>
+#include <memory>
 #include <stdexcept>
 #include <vector>
 
@@ -47,10 +50,17 @@ TEST(KeptStreams, a_stream_whose_work_failed_is_used_no_more) {
 TEST(KeptStreams, the_work_of_a_stream_has_ended_when_it_goes_back) {
     test::ForwardingDevice device({.bandwidth_bytes_per_s = 1e9, .latency_ns = 1'000'000});
     KeptStreams streams(device);
-    const std::vector<char> from(4096, 'a');
-    std::vector<char> to(4096);
-    streams.run([&](Stream& stream) { stream.copy(CopyDirection::to_device, to.data(), from.data(), to.size()); });
-    EXPECT_EQ(to, from);
+    constexpr std::size_t kBytes = 4096;
+    const auto released = [&device](MemoryKind kind) {
+        return [&device, kind](char* memory) { device.release(kind, memory); };
+    };
+    using Owned = std::unique_ptr<char, std::function<void(char*)>>;
+    const Owned from(static_cast<char*>(device.allocate(MemoryKind::pinned, kBytes)), released(MemoryKind::pinned));
+    const Owned to(static_cast<char*>(device.allocate(MemoryKind::device, kBytes)), released(MemoryKind::device));
+    std::memset(from.get(), 'a', kBytes);
+    std::memset(to.get(), 'b', kBytes);
+    streams.run([&](Stream& stream) { stream.copy(CopyDirection::to_device, to.get(), from.get(), kBytes); });
+    EXPECT_EQ(std::memcmp(to.get(), from.get(), kBytes), 0);
 }
 
 TEST(KeptStreams, no_more_are_kept_than_it_says) {

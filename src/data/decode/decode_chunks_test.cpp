@@ -167,6 +167,22 @@ TEST(DecodeChunks, through_a_mirror_selected_words_land_turned) {
     EXPECT_EQ(rig.target, expected.target);
 }
 
+// So few bytes that the emulated device copies them at once: nothing that is decoded later is in the copy.
+TEST(DecodeChunks, through_a_mirror_bytes_go_up_when_the_last_chunk_is_there) {
+    constexpr std::size_t kTaken = 256;
+    const auto device = make_host_device();
+    Rig rig(false), expected(false);
+    for (Rig* one : {&rig, &expected}) {
+        for (std::size_t i = 0; i < kChunks; ++i) {
+            one->boxes[i].box.destination = one->target.data() + i * kTaken * kItem;
+            one->boxes[i].box.extents[0] = kTaken;
+        }
+    }
+    ASSERT_EQ(expected.decode().done, kChunks);
+    EXPECT_EQ(rig.decode_through(*device, 1, {.threads = 1}).done, kChunks);
+    EXPECT_EQ(rig.target, expected.target);
+}
+
 TEST(DecodeChunks, through_a_mirror_one_stream_copies_for_all_threads) {
     class CountingDevice final : public device::test::ForwardingDevice {
       public:

@@ -28,7 +28,7 @@ from penstock.formats.hdf5 import (
     virtual as hdf5_virtual,
 )
 from penstock.formats.hdf5.attributes import StoredAttributes
-from penstock.formats.hdf5.index import ChunkIndex, Filters, all_encoded, edges_in_doubt, is_doubtful, read_index
+from penstock.formats.hdf5.index import ChunkIndex, Filters, all_encoded, chunk_lookup, edges_in_doubt, read_index
 from penstock.formats.hdf5.library import Misplaced, begins_the_file, place_of, user_block_of
 from penstock.formats.hdf5.mapped import MappedReads, left_out, not_open
 from penstock.formats.hdf5.open import (
@@ -303,28 +303,16 @@ class Metadata(Container):
         return offset if offset + bytes <= self._watched_bytes(stored.home) else None
 
     def lookup(self, name: str) -> ChunkLookup | None:
-        """By HDF5's own search. None where some chunks may be unfiltered and no mask tells, or HDF5 may say wrong
-        positions (see library.true_origins), or leave out the user block."""
+        """None where some chunks may be unfiltered and no mask tells, or HDF5 may say wrong positions (see
+        library.true_origins), or leave out the user block."""
         stored = self._described(name)
-        info, rank, dataset = stored.info, stored.rank, stored.dataset
+        info = stored.info
         if info.layout != "chunked" or any(most is None for most in (info.resizable or ())[1:]):
             return None
         if self.skip_checksums or self._user_block(stored):
             return None
-        chunk, end = info.chunk_shape[:rank], self._watched_bytes(stored.home)
-
-        def find(cell: Sequence[int]) -> tuple[int, int, int] | None:
-            origin = tuple(number * size for number, size in zip(cell[:rank], chunk, strict=True))
-            try:
-                found = dataset.get_chunk_info_by_coord(origin)
-            except (OSError, RuntimeError, ValueError, KeyError):
-                return None
-            if found.byte_offset is None or found.filter_mask:
-                return None
-            place = found.byte_offset, found.size, 0
-            return None if is_doubtful(info, cell, place, end) else place
-
-        return find
+        end = self._watched_bytes(stored.home)
+        return chunk_lookup(stored.dataset, info, end, lambda: self._read_index(stored))
 
     def _chunk_table(self, stored: Stored, box: Box) -> ChunkTable:
         rank, index = stored.rank, self._index(stored)
@@ -341,19 +329,22 @@ class Metadata(Container):
         return True
 
     def _index(self, stored: Stored) -> ChunkIndex:
-        info, rank = stored.info, stored.rank
-        index = self._indexes.get(info.name)
-        if index is None and info.conversion and isinstance(info.pipeline, str):
-            index = all_encoded(info.shape[:rank], info.chunk_shape[:rank])
+        index = self._indexes.get(stored.info.name)
         if index is None:
-            sums = sum(1 << bit for bit, one in enumerate(info.filters) if one == "fletcher32" and self.skip_checksums)
-            filters = Filters(len(info.filters), sums, bool(info.conversion))
-            try:
-                index = read_index(stored.dataset, info.shape[:rank], info.chunk_shape[:rank], filters)
-            except Misplaced:
-                index = all_encoded(info.shape[:rank], info.chunk_shape[:rank])
-            self._keep_index(info.name, index)
+            index = self._read_index(stored)
+            self._keep_index(stored.info.name, index)
         return index
+
+    def _read_index(self, stored: Stored) -> ChunkIndex:
+        info, rank = stored.info, stored.rank
+        if info.conversion and isinstance(info.pipeline, str):
+            return all_encoded(info.shape[:rank], info.chunk_shape[:rank])
+        sums = sum(1 << bit for bit, one in enumerate(info.filters) if one == "fletcher32" and self.skip_checksums)
+        filters = Filters(len(info.filters), sums, bool(info.conversion))
+        try:
+            return read_index(stored.dataset, info.shape[:rank], info.chunk_shape[:rank], filters)
+        except Misplaced:
+            return all_encoded(info.shape[:rank], info.chunk_shape[:rank])
 
     def _keep_index(self, name: str, index: ChunkIndex) -> None:
         keep(self._indexes, name, index)
