@@ -110,21 +110,23 @@ def test_chunks_that_are_read_whole_once_are_not_kept(path: Path) -> None:
 
 def test_a_chunk_that_was_read_whole_long_ago_is_not_read_again() -> None:
     kept = KeptChunks()
-    assert [kept.is_again(key, MOST_BYTES // 4) for key in "abcdabcd"] == [False] * 4 + [True] * 4
-    assert [kept.is_again(key, MOST_BYTES // 4) for key in "efghabcd"] == [False] * 8
+    assert kept.are_again("abcdabcd", MOST_BYTES // 4) == [False] * 4 + [True] * 4
+    assert kept.are_again("efghabcd", MOST_BYTES // 4) == [False] * 8
     kept.clear()
-    assert not kept.is_again("d", 1) and kept.is_again("d", 1)
+    assert kept.are_again("dd", 1) == [False, True]
 
 
 def test_little_is_noted_of_tiny_chunks_and_of_many_files() -> None:
     kept, chunk = KeptChunks(), np.zeros(1, "u1")
     numbers = [kept.kind((f"c/{number}", 0), (), 1) for number in range(MOST_CHUNKS + 1)]
     for number in numbers:
-        assert not kept.is_again((number, 0), 1)
+        assert kept.are_again([(number, 0)], 1) == [False]
         kept.keep((number, 0), chunk)
     assert len(kept._chunks) == len(kept._read_whole) == len(kept._kinds) == MOST_CHUNKS
-    assert kept.find((numbers[-1], 0)) is not None and kept.is_again((numbers[-1], 0), 1)
-    assert kept.find((numbers[0], 0)) is None and not kept.is_again((numbers[0], 0), 1)
+    last, first = (numbers[-1], 0), (numbers[0], 0)
+    assert kept.find(last) is not None and kept.find(first) is None
+    assert [chunk is None for chunk in kept.find_all([last, first])] == [False, True]
+    assert kept.are_again([last, first], 1) == [True, False]
     assert kept.kind(("c/7", 0), (), 1) == numbers[7]
     assert kept.kind(("c/0", 0), (), 1) not in numbers, "the chunks of a kind that is found no more are of none"
     assert kept._bytes == len(kept._chunks)

@@ -44,9 +44,14 @@ ChunkReads::Found ChunkReads::look_for(std::span<const data::FileRun> runs, Want
     }
     if (numbers.size() == 1) return Found::here;
     wanted.met_bytes = numbers.size() * size;
+    nb::list asked;
+    for (const std::uint64_t number : numbers) asked.append(number);
+    const nb::object all = source_.find_all(asked);
+    if (all.is_none()) return Found::absent;
+    const auto each = nb::cast<nb::list>(all);
+    std::size_t at = 0;
     for (const std::uint64_t number : numbers) {
-        const nb::object found = source_.find(number);
-        if (found.is_none()) return Found::absent;
+        const nb::object found = each[at++];
         if (!PyTuple_CheckExact(found.ptr())) {
             if (borrow(number, found) == Found::absent) return Found::absent;
             continue;

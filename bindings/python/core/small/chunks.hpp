@@ -33,6 +33,7 @@ struct ChunkSource {
     // By its number among those that are stored: a decoded chunk as bytes; (file offset, bytes, skipped filters) of one
     // that is to be decoded; or None.
     nb::object find{};
+    nb::object find_all{};  // as find, of a list of numbers: a list, or None where find gives None for one
     nb::object keep{};   // (number, decoded chunk): for later reads
     nb::object again{};  // (list of numbers) of chunks that are decoded whole now: those that were so lately
     nb::object pipeline{};

@@ -558,8 +558,8 @@ std::unique_ptr<SmallReader> reader_of(const Context& context, std::shared_ptr<S
     SmallReader::Source source{Layout(stored_of(stored)), swap_bytes,           nb::cast<bool>(stored["backwards"]),
                                watched_of(watched),       stored["array_class"], stored["dtype"]};
     if (const nb::object coded = stored["coded"]; !coded.is_none()) {
-        source.chunks = {coded[0], coded[1], coded[2], coded[3], nb::cast<std::string>(coded[4]),
-                         nb::cast<std::uint64_t>(coded[5]), nb::cast<bool>(coded[6])};
+        source.chunks = {coded[0], coded[1], coded[2], coded[3], coded[4], nb::cast<std::string>(coded[5]),
+                         nb::cast<std::uint64_t>(coded[6]), nb::cast<bool>(coded[7])};
     }
     return std::make_unique<SmallReader>(context, std::move(tally), std::move(source));
 }

@@ -13,7 +13,7 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
 
@@ -58,6 +58,15 @@ class KeptChunks:
                 self._chunks.move_to_end(key)
             return chunk
 
+    def find_all(self, keys: Sequence[Key]) -> list[np.ndarray | None]:
+        """As find(), of many: one after the other takes four times as long."""
+        with self._lock:
+            found = [self._chunks.get(key) for key in keys]
+            for key, chunk in zip(keys, found, strict=True):
+                if chunk is not None:
+                    self._chunks.move_to_end(key)
+            return found
+
     def keep(self, key: Key, chunk: np.ndarray) -> None:
         with self._lock:
             if key not in self._chunks:
@@ -66,15 +75,19 @@ class KeptChunks:
             while self._bytes > MOST_BYTES or len(self._chunks) > MOST_CHUNKS:
                 self._bytes -= self._chunks.popitem(last=False)[1].nbytes
 
-    def is_again(self, key: Key, bytes: int) -> bool:
-        """Whether a chunk that was read whole now was so a short time ago: since then, chunks of MOST_BYTES were."""
+    def are_again(self, keys: Iterable[Key], bytes: int) -> list[bool]:
+        """Whether chunks that were read whole now, one after the other, were so a short time ago: since then, chunks of
+        MOST_BYTES were."""
+        again, noted = [], self._read_whole
         with self._lock:
-            known = self._read_whole.pop(key, 0)
-            self._read_whole[key] = bytes
-            self._bytes_read_whole += bytes - known
-            while self._bytes_read_whole > MOST_BYTES or len(self._read_whole) > MOST_CHUNKS:
-                self._bytes_read_whole -= self._read_whole.popitem(last=False)[1]
-            return known != 0
+            for key in keys:
+                known = noted.pop(key, 0)
+                noted[key] = bytes
+                self._bytes_read_whole += bytes - known
+                while self._bytes_read_whole > MOST_BYTES or len(noted) > MOST_CHUNKS:
+                    self._bytes_read_whole -= noted.popitem(last=False)[1]
+                again.append(known != 0)
+        return again
 
     def clear(self) -> None:
         with self._lock:

@@ -94,9 +94,15 @@ def described(info: DatasetInfo, chunks: np.ndarray | int) -> dict[str, Any]:
 
 class _How(NamedTuple):
     """How chunks are decoded. `calls`: find(number) gives one that was decoded before, where one that is not yet lies,
-    or None; keep(number, chunk) keeps it; again(numbers) of chunks that were read whole tells which were so lately."""
+    or None; find_all(numbers) gives what find() does of each, or None where it does so of one; keep(number, chunk)
+    keeps it; again(numbers) of chunks that were read whole tells which were so lately."""
 
-    calls: tuple[Callable[[int], Any], Callable[[int, bytes], None], Callable[[list[int]], list[int]]]
+    calls: tuple[
+        Callable[[int], Any],
+        Callable[[list[int]], list[Any] | None],
+        Callable[[int, bytes], None],
+        Callable[[list[int]], list[int]],
+    ]
     pipeline: _core.Pipeline
     decoder: str
     changed_ns: int  # of the file, which must stay
@@ -237,6 +243,13 @@ def _decoding(
         chunk = kept.find(key)
         return key[1:] if chunk is None else chunk
 
+    def find_all(numbers: list[int]) -> list[Any] | None:
+        keys = [key_of(number) for number in numbers]
+        known = [key for key in keys if key is not None]
+        if len(known) < len(keys):
+            return None
+        return [key[1:] if chunk is None else chunk for key, chunk in zip(known, kept.find_all(known), strict=True)]
+
     def keep(number: int, chunk: bytes) -> None:
         key = key_of(number)
         if key is not None and may_keep(stamp, info.chunk_bytes):
@@ -245,10 +258,11 @@ def _decoding(
     def again(numbers: list[int]) -> list[int]:
         if not may_keep(stamp, info.chunk_bytes):
             return []
-        found = ((number, key_of(number)) for number in numbers)
-        return [number for number, key in found if key is not None and kept.is_again(key, info.chunk_bytes)]
+        keys = [(number, key) for number in numbers if (key := key_of(number)) is not None]
+        told = kept.are_again((key for _, key in keys), info.chunk_bytes)
+        return [number for (number, _), is_again in zip(keys, told, strict=True) if is_again]
 
-    return _How((find, keep, again), pipeline, decoder_name(filters), stamp[4], not mover.emulated)
+    return _How((find, find_all, keep, again), pipeline, decoder_name(filters), stamp[4], not mover.emulated)
 
 
 def _cells(info: DatasetInfo, table: ChunkTable) -> np.ndarray | None:

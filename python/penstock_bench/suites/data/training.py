@@ -1,8 +1,8 @@
 """What the suite `data` compares of training: an epoch of random samples of 64 KiB in batches.
 
 Beside Penstock stands what people use: a dataset that opens the file by h5py in each worker, in a DataLoader of PyTorch
-with a worker a core. Each call is one epoch, with workers that run already. Samples lie in contiguous rows, and in a
-chunk of gzip each.
+with a worker a core. Each call is one epoch behind a first one, by workers and threads that have the file open. Samples
+lie in contiguous rows, and in a chunk of gzip each.
 """
 
 from __future__ import annotations
@@ -145,7 +145,8 @@ def _of_epochs(
     run: Run, name: str, ours: Callable[[Run, str, ExitStack], Epoch], stack: ExitStack
 ) -> tuple[Call, Call]:
     mine, theirs = ours(run, name, stack), _loader(run, StockSamples(_place(run), name, _count(run)))
-    _epoch(run, theirs, 0)  # its workers are there now: after a fork, the first writes to memory copy pages
+    for each in (theirs, mine):  # workers are there now, files are open, and their indexes are read
+        _epoch(run, each, 0)
     return partial(_epoch, run, mine), partial(_epoch, run, theirs)
 
 
