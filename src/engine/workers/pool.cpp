@@ -110,9 +110,21 @@ EnginePool::LentStaging EnginePool::lend(std::uint64_t bytes) noexcept {
         const std::lock_guard lock(mutex_);
         ++leased_;
     }
-    const std::span<std::byte> memory = more(align_up(bytes, kStagingStep));
+    const std::uint64_t room = align_up(bytes, kStagingStep);
+    std::span<std::byte> memory;
+    if (room <= budget_bytes_) memory = more(room);
+    while (memory.empty() && room <= budget_bytes_ && drop_one_idle()) memory = more(room);
     if (memory.empty()) count_back();
     return {*this, memory};
+}
+
+bool EnginePool::drop_one_idle() noexcept {
+    try {
+        std::unique_lock lock(mutex_);
+        return make_room(lock);
+    } catch (const std::exception&) {  // what is idle stays so
+        return false;
+    }
 }
 
 void EnginePool::take_back(std::span<std::byte> lent) noexcept {

@@ -55,7 +55,7 @@ class EnginePool {
     std::unique_ptr<StagingSlots> lease_slots(const Shape& shape, const std::function<bool()>& give_up);
     // Memory for more slots of a team, or none: the budget has no room now, or the system gives none. Does not wait.
     std::span<std::byte> more(std::uint64_t bytes) noexcept;
-    // At least so many bytes, or none, as of 0. Does not wait.
+    // At least so many bytes, or none, as of 0. Idle slots make room for it; it does not wait for others.
     LentStaging lend(std::uint64_t bytes) noexcept;
 
     void give_back(std::unique_ptr<WorkerPath> path);
@@ -90,6 +90,7 @@ class EnginePool {
     // Unmakes the least recently used of the idle ones that hold memory. False: there is none. Requires: mutex_, which
     // it lets go meanwhile.
     bool make_room(std::unique_lock<std::mutex>& lock);
+    bool drop_one_idle() noexcept;
     template <typename Leased>
     void unmake(std::unique_ptr<Leased> leased, void (Staging::*end)(std::span<std::byte>));
     void count_back();

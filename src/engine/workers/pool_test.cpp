@@ -319,5 +319,22 @@ TEST_F(Pool, lent_memory_is_registered_counts_as_in_use_and_comes_back) {
     EXPECT_EQ(pool.held_bytes(), 4 * kMiB);
 }
 
+// What large transfers have left idle is dropped for it, the oldest first, and no more than it takes.
+TEST_F(Pool, idle_slots_make_room_for_what_is_lent) {
+    EnginePool pool(options(), 24 * kMiB);
+    auto slots = pool.lease_slots(shape(4 * kMiB, 4), never);
+    slots->add(pool.more(slots->missing_bytes()));
+    auto path = pool.lease(shape(4 * kMiB, 2), 0, never);
+    EXPECT_TRUE(pool.lend(4 * kMiB).memory().empty()) << "none is idle";
+    pool.give_back(std::move(slots));
+    pool.give_back(std::move(path));
+    EXPECT_TRUE(pool.more(8 * kMiB).empty()) << "all of the budget is idle slots";
+    EXPECT_TRUE(pool.lend(25 * kMiB).memory().empty()) << "more than there is";
+    const auto lent = pool.lend(4 * kMiB), other = pool.lend(6 * kMiB);
+    EXPECT_EQ(lent.memory().size(), 4 * kMiB);
+    EXPECT_EQ(other.memory().size(), 6 * kMiB);
+    EXPECT_EQ(pool.held_bytes(), 24 * kMiB);
+}
+
 }  // namespace
 }  // namespace penstock::engine
