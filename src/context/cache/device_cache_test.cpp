@@ -378,14 +378,14 @@ TEST_F(DeviceCacheTest, a_forked_child_is_refused_and_harms_nothing) {
 TEST_F(DeviceCacheTest, a_cache_that_is_always_in_use_is_closed) {
     const DeviceCache cache = make(open());
     std::vector<std::thread> threads;
+    std::atomic<int> reads{0};
     for (int i = 0; i < 4; ++i) {
         threads.emplace_back([&] {
             const Buffer to = context_.allocate(kBytes);
-            while (error_of([&] { cache.read(0, 0, to.view()); }).ok()) {
-            }
+            while (error_of([&] { cache.read(0, 0, to.view()); }).ok()) ++reads;
         });
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    while (reads < 40) std::this_thread::yield();
     cache.close();
     for (std::thread& thread : threads) thread.join();
 }

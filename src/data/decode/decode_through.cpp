@@ -170,7 +170,7 @@ std::vector<StagingLane> lanes_of(const Through& through, std::uint64_t chunk_by
     const std::uint64_t count = std::clamp<std::uint64_t>(places / 2, 1, most);
     std::vector<StagingLane> lanes;
     for (std::uint64_t next = 0; lanes.size() < count;) {
-        StagingLane& lane = lanes.emplace_back(through.streams.borrow());
+        StagingLane& lane = lanes.emplace_back(StagingLane{through.streams.borrow(), {}});
         lane.places.resize(std::min<std::uint64_t>(places, 2));
         for (StagingLane::StagingPlace& place : lane.places) {
             place = {through.staging.subspan(next++ * chunk_bytes, chunk_bytes), through.device.make_event()};
