@@ -185,3 +185,26 @@ def test_a_gpu_gets_its_elements_through_pinned_memory(large: Any) -> None:
     assert same(file["x"].read(np.s_[100:900_000:7], decode="host"), data[100:900_000:7])
     assert same(file["x"].read(np.s_[::-1], decode="host"), data[::-1])
     assert set(file.evidence()["formats"]["decoders"]) == {"host by libdeflate"}
+
+
+def test_a_chunk_that_is_not_in_the_page_cache_leaves_no_other_to_a_transfer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = np.random.default_rng(1).integers(0, 1000, (64, 1 << 14)).astype("i4")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        x = file.create_dataset("x", data=data, chunks=(1, 1 << 14), compression="gzip")
+        place = x.id.get_chunk_info(40)
+    with (tmp_path / "x.h5").open("rb") as plain:
+        os.fsync(plain.fileno())
+        os.posix_fadvise(plain.fileno(), place.byte_offset, place.size, os.POSIX_FADV_DONTNEED)
+    decode, transferred = execution.cores.decode, []
+
+    def counted(mover: Any, streams: Any, *rest: Any) -> bool:
+        transferred.append(streams.packed.count)
+        return decode(mover, streams, *rest)
+
+    monkeypatch.setattr(execution.cores, "decode", counted)
+    with penstock.open(tmp_path / "x.h5", device="host") as cold:
+        assert same(cold["x"].start_read().result(), data)
+        assert cold.evidence()["formats"]["decoders"] == {"host by libdeflate": data.nbytes}
+    assert sum(transferred) <= 3, "its pages are its neighbours' too"

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -39,8 +40,9 @@ struct StoredChunk {
 class ChunkStreams {
   public:
     virtual ~ChunkStreams() = default;
-    // A chunk, without what it skipped, until the next call. Not empty `fault`: why it cannot be had.
-    virtual StoredStream of(std::size_t item, std::string& fault) = 0;
+    // A chunk, without what it skipped, until the next call. None: it is left out, so not done; or `fault` says why it
+    // cannot be had.
+    virtual std::optional<StoredStream> of(std::size_t item, std::string& fault) = 0;
 };
 
 // Memory that the device reaches and the host need not. `staging`: pinned memory of the device, of at least a chunk.

@@ -10,8 +10,8 @@ namespace {
 class StreamsThere final : public ChunkStreams {
   public:
     explicit StreamsThere(std::span<const StoredChunk> chunks) : chunks_(chunks) {}
-    StoredStream of(std::size_t item, std::string&) override {
-        return {chunks_[item].bytes, 0, chunks_[item].padded};
+    std::optional<StoredStream> of(std::size_t item, std::string&) override {
+        return StoredStream{chunks_[item].bytes, 0, chunks_[item].padded};
     }
 
   private:
@@ -26,10 +26,10 @@ Decoder::Decoder(const ChunkWork& work)
 std::string Decoder::take(std::size_t item) {
     const StoredChunk& chunk = work_.chunks[item];
     std::string fault;
-    StoredStream stream = streams_->of(item, fault);
-    if (!fault.empty()) return fault;
-    stream.skipped = chunk.skipped;
-    fault = take_chunk(item, stream, work_.boxes.subspan(chunk.first_box, chunk.boxes));
+    std::optional<StoredStream> stream = streams_->of(item, fault);
+    if (!stream) return fault;
+    stream->skipped = chunk.skipped;
+    fault = take_chunk(item, *stream, work_.boxes.subspan(chunk.first_box, chunk.boxes));
     if (fault.empty() && !work_.done.empty()) work_.done[item] = 1;
     return fault;
 }

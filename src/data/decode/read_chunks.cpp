@@ -8,13 +8,12 @@
 namespace penstock::data {
 namespace {
 
-constexpr const char* kLeft = "a transfer has to read it";
-
 // What the threads of one call share.
 struct SharedReads {
     std::mutex mutex{};
     RunsMoved reads{};  // guarded by mutex
-    std::atomic<bool> left{false};
+    std::atomic<std::size_t> left{0};
+    std::atomic<bool> are_many{false};  // more were left than may be
 };
 
 // Streams of one thread, each in the memory of the one before.
@@ -30,7 +29,7 @@ class StreamsOfFile final : public ChunkStreams {
         shared_.reads.staged_bytes += reads_.bytes;
     }
 
-    StoredStream of(std::size_t item, std::string& fault) override {
+    std::optional<StoredStream> of(std::size_t item, std::string&) override {
         const StreamPlace& place = from_.places[item];
         if (room_ < place.bytes) {
             memory_ = std::make_unique_for_overwrite<std::byte[]>(place.bytes + kStreamPadding);
@@ -42,12 +41,11 @@ class StreamsOfFile final : public ChunkStreams {
         const ReadRanges read = [&](const MemoryView& into, std::span<const Range> ranges) {
             return from_.file.try_cached_reads(into, ranges);
         };
-        if (!read_runs(read, {&run, 1}, {memory, reads_, 1})) {
-            shared_.left = true;
-            fault = kLeft;
-        }
+        const bool is_there = read_runs(read, {&run, 1}, {memory, reads_, 1});
+        if (!is_there && ++shared_.left > from_.most_left) shared_.are_many = true;
         keep_one(reads_);
-        return {{memory_.get(), place.bytes}, 0, true};
+        if (!is_there) return std::nullopt;
+        return StoredStream{{memory_.get(), place.bytes}, 0, true};
     }
 
   private:
@@ -73,10 +71,10 @@ ChunksRead read_and_decode(const ChunksOfFile& from, const ChunkWork& work, cons
     ChunkWork by_file = work;
     by_file.make_streams = [&] { return std::make_unique<StreamsOfFile>(from, shared); };
     by_file.done = result.done;
-    by_file.ended = &shared.left;
+    by_file.ended = &shared.are_many;
     result.decoded = decode_chunks(by_file, options);
-    if (result.decoded.fault && result.decoded.fault->second == kLeft) result.decoded.fault.reset();
-    result.left = shared.left;
+    result.decoded.done = static_cast<std::size_t>(std::count(result.done.begin(), result.done.end(), 1));
+    result.left = shared.left != 0;
     result.reads = std::move(shared.reads);
     result.reads.seconds = seconds_since(began);
     return result;

@@ -23,6 +23,7 @@ struct StreamPlace {
 struct ChunksOfFile {
     const File& file;
     std::span<const StreamPlace> places;  // of the chunks of a ChunkWork, whose own bytes are not looked at
+    std::size_t most_left = 0;  // to a transfer, while the others are decoded: one more ends the work
 };
 
 struct ChunksRead {

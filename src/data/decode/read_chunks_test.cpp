@@ -35,12 +35,12 @@ class Disk : public os::System {
     }
     std::atomic<bool> tells_nothing = false;
     std::atomic<int> plain = 0;  // reads that would wait
-    std::atomic<std::uint64_t> ends_at = ~std::uint64_t{0};
+    std::atomic<std::uint64_t> ends_at = ~std::uint64_t{0}, hole = ~std::uint64_t{0};
     std::atomic<int> refusal = EAGAIN;
 
   private:
     bool refuses(std::uint64_t offset) const {
-        if (offset < ends_at) return false;
+        if (offset < ends_at && offset != hole) return false;
         errno = refusal;
         return true;
     }
@@ -67,9 +67,9 @@ class ReadChunks : public ::testing::Test {
         file_ = context_.open(name_);
     }
 
-    ChunksRead read(const CoreOptions& options = {}) {
+    ChunksRead read(const CoreOptions& options = {}, std::size_t most_left = 0) {
         std::fill(target_.begin(), target_.end(), std::byte{0xee});
-        return read_and_decode({file_, places_}, {pipeline_, chunks_, boxes_}, options);
+        return read_and_decode({file_, places_, most_left}, {pipeline_, chunks_, boxes_}, options);
     }
     // Chunks that are said to be done are there, others may be.
     void expect_done(const ChunksRead& found) const {
@@ -120,6 +120,22 @@ TEST_F(ReadChunks, that_are_not_in_the_page_cache_are_left_to_a_transfer) {
     expect_done(found);
     const int waited = disk_.plain;  // of tmpfs all reads are plain
     EXPECT_TRUE(waited == 0 || file_.facts().file_system == "tmpfs") << waited;
+}
+
+TEST_F(ReadChunks, a_few_that_are_not_in_the_page_cache_keep_no_other_waiting) {
+    disk_.hole = places_[kChunks / 2].offset;
+    for (const unsigned threads : {1u, 4u}) {
+        const ChunksRead found = read({.threads = threads}, 1);
+        EXPECT_TRUE(found.left);
+        EXPECT_FALSE(found.decoded.fault);
+        EXPECT_EQ(found.done[kChunks / 2], 0);
+        EXPECT_EQ(found.decoded.done, kChunks - 1);
+        expect_done(found);
+    }
+    EXPECT_EQ(read({.threads = 1}).decoded.done, kChunks / 2) << "none may be left, so it ends there";
+    disk_.hole = ~std::uint64_t{0};
+    disk_.ends_at = places_[kChunks - 3].offset;
+    EXPECT_EQ(read({.threads = 1}, 1).decoded.done, kChunks - 3) << "and at the second one here";
 }
 
 TEST_F(ReadChunks, are_looked_for_in_the_page_cache_where_a_read_does_not_tell) {

@@ -20,6 +20,7 @@ namespace {
 using Use = BorrowedMemory::Use;
 
 constexpr const char* kDecodeOperation = "decode chunks";
+constexpr std::size_t kShareLeft = 8;  // of the chunks: where more are not in the page cache, a transfer reads all
 
 struct DecodeArguments {
     const Context& context;
@@ -158,8 +159,8 @@ nb::tuple read_chunks(const DecodeArguments& given, SmallTally& tally) {
         const GilReleased release;
         const MemoryView whole{nullptr, std::numeric_limits<std::uint64_t>::max(), MemoryKind::system};
         const Work work = work_of(given, streams, boxes, {whole, memory.target.view()});
-        result = data::read_and_decode({file, work.places}, chunk_work(given, work, memory),
-                                       options_of(given));
+        result = data::read_and_decode({file, work.places, work.places.size() / kShareLeft},
+                                       chunk_work(given, work, memory), options_of(given));
     }
     if (result.reads.operations != 0) tally.add(result.reads);  // what was all left to a transfer is no read
     const nb::bytes done(result.done.data(), result.done.size());

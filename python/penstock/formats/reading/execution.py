@@ -39,6 +39,7 @@ from penstock.formats.reading.record import Counts, outcome_of, outcome_of_tally
 from penstock.formats.reading.target import Target
 from penstock.formats.reading.unpacking import unpack
 
+_FEW_LEFT = 8  # times as many chunks are read here as are left to a transfer
 _READ_AT_ONCE = 256 << 20  # bytes of decoded chunks, between two looks at who wants to stop
 _ENCODED_HERE = 128 << 10  # bytes that whoever writes encodes himself: about 2 ms, and a thread costs 0.1 ms or more
 
@@ -178,10 +179,11 @@ class Execution:
             self._plan.coded += [rest] if rest.count else []
 
     def _read_parts(self, packed: Packed) -> Generator[Any, None, Packed]:
-        """Returns what a transfer has to read. In parts, so that progress is seen."""
+        """Returns what a transfer has to read. In parts, so that progress is seen; one that lacks many ends it."""
         number = int(packed.file[0])
         name, memory = self._plan.files[number], self._job.targets[packed.target].memory
         chunks = max(1, _READ_AT_ONCE // packed.chunk_bytes)
+        rest = np.zeros(packed.count, bool)
         lease = yield from self._lease([name], [file_stamp(name)])
         with lease:
             for start in range(0, packed.count, chunks):
@@ -192,15 +194,15 @@ class Execution:
                 with self._spent.timed("cores", part.count):
                     found = cores.read(self._mover, (name, lease.files[0]), part, how)
                 self._count_read(part, found)
-                if found.left:
-                    self._spent = Spent()  # storage is waited for
-                    rest = np.zeros(packed.count, bool)
-                    rest[start : start + part.count] = np.isin(part.offset, found.rest.offset)
-                    rest[start + part.count :] = True
-                    return packed.of(rest)
-                if found.rest.count:
+                if found.rest.count and not found.left:
                     raise self._ended_early()
-        return packed.of(np.zeros(packed.count, bool))
+                rest[start : start + part.count] = np.isin(part.offset, found.rest.offset)
+                if found.rest.count > part.count // _FEW_LEFT:
+                    rest[start + part.count :] = True
+                    break
+        if rest.any():
+            self._spent = Spent()  # storage is waited for
+        return packed.of(rest)
 
     def _count_read(self, part: Packed, found: cores.Read) -> None:
         selected = part.selected_bytes - found.rest.selected_bytes
