@@ -17,8 +17,10 @@ import operator
 import os
 import pickle
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from threading import Thread, main_thread
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
@@ -197,6 +199,63 @@ _DEFAULTS: BatchOptions = {
     "world": 1,
     "drop_last": False,
 }
+
+
+class _ReadAhead:
+    """Threads that read a batch each. They are asked by queues of C, as Futures hold Python's lock for longer, and with
+    many cores that lock is what batches wait for."""
+
+    _LOOK_S = 1.0  # between two looks whether the program has ended in the midst of an epoch
+
+    def __init__(self, read: Callable[[np.ndarray], Any], threads: int) -> None:
+        self._read = read
+        self._tasks: SimpleQueue[tuple[np.ndarray, SimpleQueue[Any]] | None] = SimpleQueue()
+        self._threads: list[Thread] = []
+        for number in range(threads):
+            thread = Thread(target=self._serve, name=f"penstock-batches_{number}")
+            try:
+                thread.start()
+            except RuntimeError:  # the system gives no more of them
+                if not self._threads:
+                    raise
+                break
+            self._threads.append(thread)
+
+    def ask(self, numbers: np.ndarray) -> SimpleQueue[Any]:
+        """Where the batch comes, or the error instead: (batch, None) or (None, error)."""
+        place: SimpleQueue[Any] = SimpleQueue()
+        self._tasks.put((numbers, place))
+        return place
+
+    def end(self) -> None:
+        """What no thread has begun is not read. Returns when all threads have ended."""
+        with suppress(Empty):
+            while True:
+                self._tasks.get_nowait()
+        for _ in self._threads:
+            self._tasks.put(None)
+        for thread in self._threads:
+            thread.join()
+
+    def _serve(self) -> None:
+        main = main_thread()
+        while True:
+            try:
+                task = self._tasks.get(timeout=self._LOOK_S)
+            except Empty:
+                if main.is_alive():
+                    continue
+                return
+            if task is None:
+                return
+            numbers, place = task
+            try:
+                place.put((self._read(numbers), None))
+            except BaseException as error:  # noqa: BLE001 - whoever takes the batch is told
+                place.put((None, error))
+            del task, numbers, place  # a batch is its taker's alone
+
+
 _CORES_OF_THREAD = 4  # a batch of compressed samples is decoded by all cores, others by the thread alone
 _FEWEST_THREADS, _MOST_THREADS = 2, 8
 
@@ -256,8 +315,8 @@ class BatchLoader:
         turn = self._take_turn()
         self._leave_ended()
         order = self._order()
-        pool = ThreadPoolExecutor(self._threads, "penstock-batches")
-        waiting: deque[Future[Any]] = deque()
+        readers = _ReadAhead(self._read, min(self._threads, len(self)))
+        waiting: deque[SimpleQueue[Any]] = deque()
         try:
             first, step = self._part()
             at = asked = self._batch + first
@@ -268,16 +327,18 @@ class BatchLoader:
                     raise RuntimeError(f"{cause}: use one iterator at a time")
                 while asked < last and len(waiting) < self._ahead:
                     numbers = order[asked * self.batch_size : (asked + 1) * self.batch_size]
-                    waiting.append(pool.submit(self._read, numbers))
+                    waiting.append(readers.ask(numbers))
                     asked += step
-                batch = waiting.popleft().result()
+                batch, error = waiting.popleft().get()
+                if error is not None:
+                    raise error
                 at += step
                 self._batch = min(at - first, last)
                 yield batch
             if turn == self._turn:
                 self._next_epoch()
         finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+            readers.end()
 
     def _part(self) -> tuple[int, int]:
         """Which of the batches that were not handed out come from here: the number of the first, and how far apart."""

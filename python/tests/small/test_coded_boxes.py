@@ -12,7 +12,7 @@ import pytest
 from hdf5_kit import count_transfers
 
 import penstock
-from penstock.formats.reading.kept import MOST_BYTES, MOST_CHUNKS, KeptChunks
+from penstock.formats.reading.kept import MOST_BYTES, MOST_CHUNKS, KeptChunks, LatelyRead
 from penstock.formats.reading.small import LOOKED_UP, _decoding
 
 h5py = pytest.importorskip("h5py")
@@ -109,24 +109,38 @@ def test_chunks_that_are_read_whole_once_are_not_kept(path: Path) -> None:
 
 
 def test_a_chunk_that_was_read_whole_long_ago_is_not_read_again() -> None:
-    kept = KeptChunks()
-    assert kept.are_again("abcdabcd", MOST_BYTES // 4) == [False] * 4 + [True] * 4
-    assert kept.are_again("efghabcd", MOST_BYTES // 4) == [False] * 8
-    kept.clear()
-    assert kept.are_again("dd", 1) == [False, True]
+    lately = LatelyRead(MOST_BYTES // 8)
+    assert lately.again([1, 2, 3, 4]) == []
+    assert lately.again([4, 9, 1]) == [4, 1], "in any order"
+    lately.again([11, 12, 13])
+    assert lately.again([2, 11]) == [2, 11], "less than half of what may be kept came after it"
+    lately.again([14, 15])
+    lately.again([21, 22, 23, 24, 25])
+    assert lately.again([1, 3, 9, 11]) == [], "all of what may be kept did"
+
+
+def test_of_a_chunk_as_large_as_all_that_is_kept_the_last_is_known() -> None:
+    lately = LatelyRead(MOST_BYTES)
+    assert [lately.again([1]), lately.again([1]), lately.again([1])] == [[], [1], [1]]
+    assert [lately.again([2]), lately.again([3]), lately.again([4]), lately.again([1])] == [[], [], [], []]
+
+
+def test_numbers_of_tiny_chunks_are_bounded() -> None:
+    lately = LatelyRead(1)
+    for first in range(0, 4 * MOST_CHUNKS, 100):
+        lately.again(range(first, first + 100))
+    assert len(lately._now) + len(lately._before) <= MOST_CHUNKS + 200
 
 
 def test_little_is_noted_of_tiny_chunks_and_of_many_files() -> None:
     kept, chunk = KeptChunks(), np.zeros(1, "u1")
     numbers = [kept.kind((f"c/{number}", 0), (), 1) for number in range(MOST_CHUNKS + 1)]
     for number in numbers:
-        assert kept.are_again([(number, 0)], 1) == [False]
         kept.keep((number, 0), chunk)
-    assert len(kept._chunks) == len(kept._read_whole) == len(kept._kinds) == MOST_CHUNKS
+    assert len(kept._chunks) == len(kept._kinds) == MOST_CHUNKS
     last, first = (numbers[-1], 0), (numbers[0], 0)
     assert kept.find(last) is not None and kept.find(first) is None
     assert [chunk is None for chunk in kept.find_all([last, first])] == [False, True]
-    assert kept.are_again([last, first], 1) == [True, False]
     assert kept.kind(("c/7", 0), (), 1) == numbers[7]
     assert kept.kind(("c/0", 0), (), 1) not in numbers, "the chunks of a kind that is found no more are of none"
     assert kept._bytes == len(kept._chunks)

@@ -11,6 +11,7 @@ namespace {
 constexpr std::uint64_t kMostChunkBytes = 4 * kMiB;    // decoded: about 10 ms
 constexpr std::uint64_t kMostTogether = 256 * kKiB;    // of several chunks: more are worth the other cores
 constexpr std::uint64_t kMostStream = 4 * kSmallReadBytes;
+constexpr std::uint64_t kLeastAlone = 64 * kKiB;       // some us of copies: worth to let go of the GIL
 constexpr std::uint64_t kCopiedBytesPerNs = 12;  // by one thread, of some MiB that lie in its cache
 
 // Adds the time of its scope.
@@ -67,21 +68,30 @@ ChunkReads::Found ChunkReads::look_for(std::span<const data::FileRun> runs, Want
 ChunkReads::Found ChunkReads::prepare(std::span<const data::FileRun> runs, std::byte* to) {
     Wanted wanted;
     if (look_for(runs, wanted) == Found::absent) return Found::absent;
-    if (wanted.numbers.size() * source_.chunk_bytes <= kMostTogether) return Found::here;
-    if (file_ == nullptr) return Found::not_open;
     std::uint64_t bytes = 0;
     for (const data::FileRun& run : runs) bytes += run.bytes;
+    copies_alone_ = wanted.met_bytes != 0 && wanted.numbers.empty() && bytes >= kLeastAlone;
+    if (wanted.numbers.size() * source_.chunk_bytes <= kMostTogether) return Found::here;
+    if (file_ == nullptr) return Found::not_open;
     const bool takes_all = bytes == wanted.met_bytes;
     std::vector<std::uint64_t> wholes;
     for (const std::uint64_t number : wanted.numbers) {
         if (takes_all || wanted.wholes.contains(number)) wholes.push_back(number);
     }
     ask_again(wholes);
-    return decode_ahead(wanted, to) ? Found::here : Found::absent;
+    if (!decode_ahead(wanted, to)) return Found::absent;
+    copies_alone_ = bytes >= kLeastAlone;
+    return Found::here;
 }
 
 ChunkReads::Found ChunkReads::take(const ChunkPieces& pieces, std::byte* to) {
     if (const Found ready = prepare(pieces.runs, to); ready != Found::here) return ready;
+    if (!copies_alone_) return copy_all(pieces, to);
+    const GilReleased release;
+    return copy_all(pieces, to);
+}
+
+ChunkReads::Found ChunkReads::copy_all(const ChunkPieces& pieces, std::byte* to) {
     for (const data::FileRun& run : pieces.runs) {
         const Found found = copy(run.file_offset, run.bytes, to + run.memory_offset);
         if (found != Found::here) return found;

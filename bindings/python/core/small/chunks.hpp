@@ -106,6 +106,7 @@ class ChunkReads {
     // Before copy() of these runs: finds the chunks that they need, and decodes those that no read has left, if those
     // are many.
     Found prepare(std::span<const data::FileRun> runs, std::byte* to);
+    Found copy_all(const ChunkPieces& pieces, std::byte* to);
     Found copy(std::uint64_t from, std::uint64_t bytes, std::byte* to);
     Found look_for(std::span<const data::FileRun> runs, Wanted& wanted);
     bool decode_ahead(const Wanted& wanted, std::byte* to);
@@ -131,6 +132,7 @@ class ChunkReads {
     std::uint64_t decoded_bytes_ = 0;                 // in that time
     data::RunsMoved moved_{};  // by prepare()
     bool decoded_ahead_ = false;
+    bool copies_alone_ = false;  // many bytes, of chunks that are all here: copies ask Python nothing
     std::vector<std::uint64_t> streams_;
     std::vector<SmallRead> reads_;
 };

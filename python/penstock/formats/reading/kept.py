@@ -13,7 +13,7 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
@@ -35,8 +35,6 @@ class KeptChunks:
         self._bytes = 0
         self._kinds: OrderedDict[Hashable, int] = OrderedDict()  # of chunks: keys have their numbers, and are short
         self._numbers = itertools.count()  # of kinds: none is given twice
-        self._read_whole: OrderedDict[Key, int] = OrderedDict()  # keys, and bytes, of as many as could be kept
-        self._bytes_read_whole = 0
         self._lock = threading.Lock()
 
     def kind(self, file: tuple[str, Hashable], filters: tuple[Filter, ...], chunk_bytes: int) -> int:
@@ -75,26 +73,30 @@ class KeptChunks:
             while self._bytes > MOST_BYTES or len(self._chunks) > MOST_CHUNKS:
                 self._bytes -= self._chunks.popitem(last=False)[1].nbytes
 
-    def are_again(self, keys: Iterable[Key], bytes: int) -> list[bool]:
-        """Whether chunks that were read whole now, one after the other, were so a short time ago: since then, chunks of
-        MOST_BYTES were."""
-        again, noted = [], self._read_whole
-        with self._lock:
-            for key in keys:
-                known = noted.pop(key, 0)
-                noted[key] = bytes
-                self._bytes_read_whole += bytes - known
-                while self._bytes_read_whole > MOST_BYTES or len(noted) > MOST_CHUNKS:
-                    self._bytes_read_whole -= noted.popitem(last=False)[1]
-                again.append(known != 0)
-        return again
-
     def clear(self) -> None:
         with self._lock:
             self._chunks.clear()
             self._kinds.clear()
-            self._read_whole.clear()
-            self._bytes = self._bytes_read_whole = 0
+            self._bytes = 0
+
+
+class LatelyRead:
+    """Which chunks of one dataset were read whole a short time ago: since then, between a half and all of what is kept
+    at most were. By two sets of numbers: an order of them takes ten times as long."""
+
+    def __init__(self, chunk_bytes: int) -> None:
+        self._most = max(1, min(MOST_BYTES // chunk_bytes, MOST_CHUNKS) // 2)
+        self._now: set[int] = set()
+        self._before: set[int] = set()
+
+    def again(self, numbers: Sequence[int]) -> list[int]:
+        """Those of the chunks, which are read whole now, that were so lately."""
+        now, before = self._now, self._before
+        found = [number for number in numbers if number in now or number in before]
+        now.update(numbers)
+        if len(now) > self._most:
+            self._before, self._now = now, set()
+        return found
 
 
 def is_little(packed: Packed) -> bool:

@@ -28,7 +28,7 @@ from penstock._arrays.selection import is_list, select
 from penstock._files.open_files import Lease
 from penstock.formats.model import Box, ChunkLookup, ChunkTable, Container, DatasetInfo, Extent, FilePart, Watch
 from penstock.formats.reading.cores import decoder_name
-from penstock.formats.reading.kept import Key, file_stamp, may_keep
+from penstock.formats.reading.kept import Key, LatelyRead, file_stamp, may_keep
 from penstock.formats.reading.mover import Mover
 from penstock.formats.reading.request import SMALL_BYTES, Request, arrange, word_of
 
@@ -230,6 +230,7 @@ def _decoding(
         return None
     kept = mover.kept
     kind = kept.kind((watch.file, stamp), filters, info.chunk_bytes)
+    lately = LatelyRead(info.chunk_bytes)
 
     @lru_cache(LOOKED_UP)
     def key_of(number: int) -> Key | None:
@@ -258,9 +259,7 @@ def _decoding(
     def again(numbers: list[int]) -> list[int]:
         if not may_keep(stamp, info.chunk_bytes):
             return []
-        keys = [(number, key) for number in numbers if (key := key_of(number)) is not None]
-        told = kept.are_again((key for _, key in keys), info.chunk_bytes)
-        return [number for (number, _), is_again in zip(keys, told, strict=True) if is_again]
+        return lately.again(numbers)
 
     return _How((find, find_all, keep, again), pipeline, decoder_name(filters), stamp[4], not mover.emulated)
 
