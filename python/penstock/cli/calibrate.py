@@ -27,14 +27,25 @@ _ADVICE = "name a file you can write with --out"
 
 def calibrate(
     place: Annotated[str, typer.Argument(metavar="PATH", help="A directory on the file system to measure.")] = ".",
-    device: Annotated[str, typer.Option(help="Device: auto, host, cuda:0, ...")] = "auto",
-    seconds: Annotated[str, typer.Option(help="Time limit; making the files comes on top.")] = "60",
-    file_bytes: Annotated[str, typer.Option(help="Size of each of the two files, made and removed.")] = "512MiB",
-    out: Annotated[str | None, typer.Option("--out", help="The profile; by default where every Context looks.")] = None,
+    device: Annotated[
+        str, typer.Option(help="Device to measure: auto (a GPU if there is one), host, cuda:0, ...")
+    ] = "auto",
+    seconds: Annotated[
+        str, typer.Option(help="Seconds to measure; making the test files takes additional time.")
+    ] = "60",
+    file_bytes: Annotated[
+        str, typer.Option(help="Size of each of the two test files, removed in the end; at least 16MiB.")
+    ] = "512MiB",
+    out: Annotated[
+        str | None,
+        typer.Option("--out", help="File of the profile; by default in the folder where Penstock looks for profiles."),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
-    """Measure each path by direction, size, residency, alignment, kind of memory and first touch, and write a profile
-    that path "auto" chooses by from then on, on this machine, kernel, driver and file system only.
+    """Measure the speed of each path on this machine and write the numbers to a profile.
+
+    Path "auto" then chooses by this profile, which is valid for this machine, kernel, driver and file system only.
+    The command measures direction, size, page-cache state, alignment, kind of memory and first touch.
 
     Example: penstock calibrate /scratch --seconds 30
     """

@@ -12,19 +12,21 @@ from penstock import _include
 
 
 def config(
-    cflags: Annotated[bool, typer.Option("--cflags", help="Flags that compile C and C++.")] = False,
-    libs: Annotated[bool, typer.Option("--libs", help="Flags that link, with the rpath.")] = False,
-    rpath: Annotated[bool, typer.Option("--rpath", help="The rpath alone, to add to those of pkg-config.")] = False,
-    fortran: Annotated[bool, typer.Option("--fortran", help="The Fortran modules, sources to compile.")] = False,
-    mpi_fortran: Annotated[
-        bool, typer.Option("--mpi-fortran", help="The same with those for MPI, for mpifort.")
+    cflags: Annotated[bool, typer.Option("--cflags", help="Flags to compile C and C++.")] = False,
+    libs: Annotated[bool, typer.Option("--libs", help="Flags to link, with the rpath.")] = False,
+    rpath: Annotated[bool, typer.Option("--rpath", help="The rpath alone, to add to the flags of pkg-config.")] = False,
+    fortran: Annotated[
+        bool, typer.Option("--fortran", help="Sources of the Fortran modules, to compile with your program.")
     ] = False,
-    cmake_dir: Annotated[bool, typer.Option("--cmake-dir", help="Folder for -Dpenstock_DIR of CMake.")] = False,
+    mpi_fortran: Annotated[
+        bool, typer.Option("--mpi-fortran", help="The same and the modules for MPI, to compile with mpifort.")
+    ] = False,
+    cmake_dir: Annotated[bool, typer.Option("--cmake-dir", help="Folder for CMake: -Dpenstock_DIR=FOLDER.")] = False,
     pkg_config_dir: Annotated[bool, typer.Option("--pkg-config-dir", help="Folder for PKG_CONFIG_PATH.")] = False,
 ) -> int:
-    """Print what a compiler needs to use this package from C, C++ and Fortran, on one line.
+    """Print what a compiler needs to use this package from C, C++ and Fortran; values asked for come on one line.
 
-    Without an option all of it is printed with names.
+    Without an option, all values are printed, each on a line with its name.
 
     Example: gcc program.c $(penstock config --cflags --libs)
     """

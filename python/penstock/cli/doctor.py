@@ -20,7 +20,7 @@ def doctor(
     path: Annotated[str, typer.Argument(help="A file or directory on the file system to examine.")] = ".",
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
-    """Say what this machine can do for transfers and, for each thing it cannot, what it would take.
+    """Say what this machine offers for transfers, and for each thing that it lacks what to change.
 
     Example: penstock doctor /scratch
     """

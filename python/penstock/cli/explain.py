@@ -16,20 +16,26 @@ KINDS = ("device", "pinned", "managed", "system")
 
 
 def explain(
-    file: Annotated[str, typer.Argument(help="The file to ask about.")],
-    write: Annotated[bool, typer.Option("--write", help="Ask about a write over the file instead of a read.")] = False,
-    to: Annotated[str, typer.Option("--to", help="Device: auto, host, cuda:0, ...")] = "auto",
+    file: Annotated[str, typer.Argument(help="The file of the transfer.")],
+    write: Annotated[bool, typer.Option("--write", help="Explain a write over the file instead of a read.")] = False,
+    to: Annotated[
+        str, typer.Option("--to", help="Device of the transfer: auto (a GPU if there is one), host, cuda:0, ...")
+    ] = "auto",
     path: Annotated[str, typer.Option(help=options.PATH_HELP)] = "auto",
-    offset: Annotated[str, typer.Option(help="First byte.")] = "0",
-    bytes: Annotated[str | None, typer.Option(help="How many bytes; to the end of the file when left out.")] = None,
-    memory: Annotated[str, typer.Option(metavar="KIND", help="Of memory: device, pinned, managed, system.")] = "device",
-    durable: Annotated[bool, typer.Option("--durable", help="Of a write: until it is on stable storage.")] = False,
+    offset: Annotated[str, typer.Option(help="First byte of the transfer.")] = "0",
+    bytes: Annotated[str | None, typer.Option(help="How many bytes; without it to the end of the file.")] = None,
+    memory: Annotated[
+        str, typer.Option(metavar="KIND", help="Kind of memory: device, pinned, managed, system.")
+    ] = "device",
+    durable: Annotated[
+        bool, typer.Option("--durable", help="The write ends when the bytes are on stable storage.")
+    ] = False,
     profile: Annotated[str, typer.Option(help="Machine profile: auto, none, a file or a folder.")] = "auto",
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
-    """Say in one sentence how a transfer of FILE would go and why, with the rates a machine profile predicts.
+    """Say which path a transfer of FILE would take and why, with the rates that a machine profile predicts.
 
-    Nothing is moved. Profiles come from `penstock calibrate`.
+    No byte is moved. `penstock calibrate` makes profiles.
 
     Example: penstock explain data.bin --bytes 1MiB --profile machine.csv
     """

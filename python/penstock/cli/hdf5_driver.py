@@ -31,11 +31,13 @@ def vfd_path(
         typer.Option(
             "--config",
             metavar="KEY=VALUE,...",
-            help=f"HDF5_DRIVER_CONFIG too, of these keys. {driver_config.listing()}.",
+            help=f"Print HDF5_DRIVER_CONFIG too. The keys are: {driver_config.listing()}.",
         ),
     ] = None,
 ) -> int:
-    """Print the variables by which HDF5 1.14 and later moves its bytes through Penstock, for a shell to evaluate.
+    """Print the environment variables that make HDF5 1.14 and later move its bytes by Penstock.
+
+    A shell sets them by: eval "$(penstock vfd-path)"
 
     Example: penstock vfd-path --config evidence=stderr
     """

@@ -23,7 +23,7 @@ def ls(
     file: Annotated[str, typer.Argument(help="The file, or the folder of a Zarr store or of a raw history.")],
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
-    """List the datasets of FILE: type, shape, chunks, filters, and the bytes they take there.
+    """List the datasets of FILE: type, shape, chunks, filters, and their bytes in the file. No element is read.
 
     Example: penstock ls run42.h5
     """

@@ -21,7 +21,7 @@ MAX_DEPTH = 4096
 CHUNK_STEP = 4096  # bytes that --chunk-bytes is a multiple of
 DEVICE = re.compile(r"auto|host|cuda(:[0-9]{1,4})?")
 MOST_SEED = (1 << 63) - 1
-PATH_HELP = f"Way of moving the bytes: {', '.join(path_names())}."
+PATH_HELP = f"The path that moves the bytes: {', '.join(path_names())}."
 
 
 class WrongUsage(Error):

@@ -16,20 +16,27 @@ from penstock.cli import options, show
 
 def read(
     file: Annotated[str, typer.Argument(help="The file to read.")],
-    to: Annotated[str, typer.Option("--to", help="Device: auto, host, cuda:0, ...")] = "auto",
+    to: Annotated[
+        str, typer.Option("--to", help="Device to read into: auto (a GPU if there is one), host, cuda:0, ...")
+    ] = "auto",
     path: Annotated[str, typer.Option(help=options.PATH_HELP)] = "auto",
-    offset: Annotated[str, typer.Option(help="First byte, e.g. 4096 or 1GiB.")] = "0",
-    bytes: Annotated[str | None, typer.Option(help="How many bytes; to the end of the file when left out.")] = None,
-    chunk_bytes: Annotated[str, typer.Option(help="Bytes of one operation.")] = "auto",
-    workers: Annotated[str, typer.Option(help="Threads that move.")] = "auto",
-    depth: Annotated[str, typer.Option(help="Operations in flight for each worker.")] = "auto",
-    strict: Annotated[bool, typer.Option("--strict", help="Fail instead of taking another path.")] = False,
-    digest: Annotated[bool, typer.Option("--digest", help="SHA-256 of what arrived, fetched from the device.")] = False,
+    offset: Annotated[str, typer.Option(help="First byte to read, e.g. 4096 or 1GiB.")] = "0",
+    bytes: Annotated[
+        str | None, typer.Option(help="How many bytes to read; without it to the end of the file.")
+    ] = None,
+    chunk_bytes: Annotated[str, typer.Option(help="Bytes of one operation, a multiple of 4096.")] = "auto",
+    workers: Annotated[str, typer.Option(help="Threads that move the bytes.")] = "auto",
+    depth: Annotated[str, typer.Option(help="Operations in flight for each thread.")] = "auto",
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Fail if --path cannot be used, instead of taking another path.")
+    ] = False,
+    digest: Annotated[bool, typer.Option("--digest", help="Print the SHA-256 of the bytes in device memory.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
     """Read FILE into device memory; print time, GB/s, CPU seconds and evidence of the path taken.
 
-    A file that does not fit goes through windows of device memory. `seconds` is the time in which bytes were moving.
+    A file that does not fit into device memory passes through two buffers (windows) there. `seconds` is the time in
+    which bytes were moving.
 
     Example: penstock read data.bin --offset 1MiB --bytes 4KiB --to host --json
     """

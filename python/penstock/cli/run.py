@@ -24,20 +24,35 @@ _LIBRARY = "libpenstock_preload.so"
 def run(
     program: Annotated[list[str], typer.Argument(help="The program and its arguments, after --.")],
     match: Annotated[
-        list[str] | None, typer.Option("--match", metavar="GLOB", help="Look at these files only; may be repeated.")
+        list[str] | None,
+        typer.Option("--match", metavar="GLOB", help="Work on files whose names match only; may be repeated."),
     ] = None,
     report: Annotated[
-        str | None, typer.Option("--report", metavar="FILE", help="Write what was done to FILE, as JSON.")
+        str | None,
+        typer.Option(
+            "--report", metavar="FILE", help="Write a report of the files and what was done for them to FILE, as JSON."
+        ),
     ] = None,
-    durable: Annotated[bool, typer.Option("--durable", help="Close files when they are on stable storage.")] = False,
+    durable: Annotated[
+        bool,
+        typer.Option(
+            "--durable", help="When the program closes a file that it wrote, wait until the file is on stable storage."
+        ),
+    ] = False,
     least: Annotated[
-        str, typer.Option("--least", metavar="SIZE", help="So many bytes in order, before a file is looked at.")
+        str,
+        typer.Option(
+            "--least", metavar="SIZE", help="Work on a file after the program moved so many bytes of it in order."
+        ),
     ] = "8MiB",
     whole_records: Annotated[
-        bool, typer.Option("--whole-records", help="gfortran reads records into arrays of a GPU, without its buffer.")
+        bool,
+        typer.Option(
+            "--whole-records", help="Programs of gfortran: read records into GPU arrays without gfortran's buffer."
+        ),
     ] = False,
 ) -> int:
-    """Run PROGRAM with its large reads and writes started early, and with memory of a GPU in them.
+    """Run PROGRAM unchanged; start its large reads and writes early, and let them use GPU memory.
 
     Example: penstock run --report report.json -- ./model input.nml
     """

@@ -16,25 +16,29 @@ from penstock.cli.read import result_fields
 
 
 def write(
-    file: Annotated[str, typer.Argument(help="The file to make; one of that name is replaced when this one is whole.")],
+    file: Annotated[str, typer.Argument(help="The file to make. It replaces a file of that name when it is complete.")],
     bytes: Annotated[str, typer.Option(help="Size of the file, e.g. 1GiB.")],
-    source: Annotated[str, typer.Option("--from", help="Device: auto, host, cuda:0, ...")] = "auto",
+    source: Annotated[
+        str, typer.Option("--from", help="Device to write from: auto (a GPU if there is one), host, cuda:0, ...")
+    ] = "auto",
     path: Annotated[str, typer.Option(help=options.PATH_HELP)] = "auto",
     seed: Annotated[str, typer.Option(help="Seed of the pattern.")] = "1",
-    chunk_bytes: Annotated[str, typer.Option(help="Bytes of one operation.")] = "auto",
-    workers: Annotated[str, typer.Option(help="Threads that move.")] = "auto",
-    depth: Annotated[str, typer.Option(help="Operations in flight for each worker.")] = "auto",
-    strict: Annotated[bool, typer.Option("--strict", help="Fail instead of taking another path.")] = False,
-    durable: Annotated[bool, typer.Option("--durable", help="On stable storage before it is done.")] = False,
-    verify: Annotated[bool, typer.Option("--verify", help="Read it back and check every byte on the device.")] = False,
-    digest: Annotated[
-        bool, typer.Option("--digest", help="SHA-256 of what was sent, fetched from the device.")
+    chunk_bytes: Annotated[str, typer.Option(help="Bytes of one operation, a multiple of 4096.")] = "auto",
+    workers: Annotated[str, typer.Option(help="Threads that move the bytes.")] = "auto",
+    depth: Annotated[str, typer.Option(help="Operations in flight for each thread.")] = "auto",
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Fail if --path cannot be used, instead of taking another path.")
     ] = False,
+    durable: Annotated[bool, typer.Option("--durable", help="End when the bytes are on stable storage.")] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Read the file back and check every byte on the device.")
+    ] = False,
+    digest: Annotated[bool, typer.Option("--digest", help="Print the SHA-256 of the bytes in device memory.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
-    """Write a stamped pattern of --bytes from device memory to FILE; print time, GB/s, CPU seconds and evidence.
+    """Write a known pattern of --bytes from device memory to FILE; print time, GB/s, CPU seconds and evidence.
 
-    The file appears under its name only when it is whole. `seconds` is the time in which bytes were moving.
+    The file appears under its name only when it is complete. `seconds` is the time in which bytes were moving.
 
     Example: penstock write new.bin --bytes 64MiB --durable --verify
     """

@@ -23,28 +23,41 @@ DEFAULT_RESULTS = "penstock-results.jsonl"
 
 def bench(
     suite: Annotated[str, typer.Argument(help="A suite (see --list), a .toml file, or all.")] = "report",
-    directory: Annotated[str, typer.Option("--dir", help="Where the test files go; removed afterwards.")] = ".",
+    directory: Annotated[
+        str, typer.Option("--dir", help="Folder for the test files, which are removed in the end.")
+    ] = ".",
     remote: Annotated[
-        str | None, typer.Option("--remote", help="A second directory to measure beside --dir (io-size).")
+        str | None, typer.Option("--remote", help="A second folder to measure beside --dir (only io-size).")
     ] = None,
-    device: Annotated[str, typer.Option(help="Device: auto, host, cuda:0, ...")] = "auto",
-    results: Annotated[str, typer.Option("--out", help="File of results, JSON lines.")] = DEFAULT_RESULTS,
+    device: Annotated[
+        str, typer.Option(help="Device to measure: auto (a GPU if there is one), host, cuda:0, ...")
+    ] = "auto",
+    results: Annotated[str, typer.Option("--out", help="Results file, JSON lines.")] = DEFAULT_RESULTS,
     file_bytes: Annotated[str | None, typer.Option(help="Size of the test files instead of the suite's.")] = None,
-    repeats: Annotated[str | None, typer.Option(help="Rounds instead of the suite's.")] = None,
-    seconds: Annotated[str | None, typer.Option(help="Seconds after which no cell begins.")] = None,
-    peers: Annotated[str, typer.Option(help="Others to measure too: all, none, or names with commas.")] = "all",
+    repeats: Annotated[str | None, typer.Option(help="Number of rounds instead of the suite's.")] = None,
+    seconds: Annotated[
+        str | None, typer.Option(help="Time limit instead of the suite's: after it no cell begins.")
+    ] = None,
+    peers: Annotated[
+        str, typer.Option(help="Other libraries to measure too: all, none, or names with commas.")
+    ] = "all",
     as_published: Annotated[
-        bool, typer.Option("--as-published", help="As the study measured: nothing made cold or durable (per-process).")
+        bool,
+        typer.Option(
+            "--as-published", help="Only per-process: as the study measured, with no file made cold or durable."
+        ),
     ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run whose results are in --out.")] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="The form for two cores and a small disk.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="The short form of the suite, for two cores and a small disk.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
     list_suites: Annotated[bool, typer.Option("--list", help="List the suites and stop.")] = False,
 ) -> int:
     """Measure transfer paths on files made under --dir; check every byte on the device; write results as JSON lines.
 
-    Repeats are interleaved across variants. `penstock bench core` compares with baselines and peers; `all` runs those
-    that make a report of everything, each with a results file of its own: NAME-SUITE.jsonl for --out NAME.jsonl.
+    In each round every variant is measured once. `penstock bench core` compares with baselines and other libraries;
+    `all` runs the suites of a full report, each with its own results file: NAME-SUITE.jsonl for --out NAME.jsonl.
 
     Example: penstock bench core --quick --dir /scratch --out core.jsonl
     """

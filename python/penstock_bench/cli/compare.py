@@ -20,15 +20,17 @@ REGRESSED = 1  # the exit code
 
 
 def compare(
-    first: Annotated[str, typer.Argument(help="Results to compare with.")],
-    second: Annotated[str, typer.Argument(help="Results to judge.")],
+    first: Annotated[str, typer.Argument(help="Results file to compare with.")],
+    second: Annotated[str, typer.Argument(help="Results file to judge.")],
     fail_below: Annotated[
-        str | None, typer.Option("--fail-below", help="Exit with 1 when a ratio is below this for all of its interval.")
+        str | None, typer.Option("--fail-below", help="Exit with 1 if the whole interval of a ratio is below N.")
     ] = None,
-    out: Annotated[str | None, typer.Option("--out", help="A table of it too: .csv, .jsonl or .parquet.")] = None,
+    out: Annotated[
+        str | None, typer.Option("--out", help="Write the ratios to FILE too: .csv, .jsonl or .parquet.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> int:
-    """Print ratios of medians of SECOND to FIRST with 95 % intervals; above 1 the second is better, whatever it is.
+    """Print ratios of medians of two results files, with 95 % intervals. Above 1, SECOND is better: faster or cheaper.
 
     Example: penstock compare before.jsonl after.jsonl --fail-below 0.95
     """

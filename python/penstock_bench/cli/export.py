@@ -12,10 +12,10 @@ from penstock_bench.cli.bench import DEFAULT_RESULTS
 
 
 def export(
-    results: Annotated[str, typer.Argument(help="Results that `penstock bench` wrote.")] = DEFAULT_RESULTS,
+    results: Annotated[str, typer.Argument(help="A results file of `penstock bench`.")] = DEFAULT_RESULTS,
     out: Annotated[str, typer.Option("--out", help="The table: .csv, .jsonl or .parquet.")] = "penstock-results.csv",
 ) -> int:
-    """Write all rows of RESULTS to one table, a column a field, with the machine's columns in each row.
+    """Write all rows of RESULTS to one table: a column for each field, and the machine's facts in each row.
 
     Example: penstock export results.jsonl --out results.csv
     """

@@ -23,44 +23,44 @@ Text = str | None
 
 def gdsio(
     config: Annotated[Text, typer.Argument(help="A gdsio configuration file instead of flags.")] = None,
-    file: Annotated[Text, typer.Option("-f", help="One file for all threads.")] = None,
-    directory: Annotated[Text, typer.Option("-D", help="A directory: one file gdsio.N a thread.")] = None,
+    file: Annotated[Text, typer.Option("-f", help="One file; each thread moves a part of it.")] = None,
+    directory: Annotated[Text, typer.Option("-D", help="A folder: a file gdsio.N for each thread.")] = None,
     device: Annotated[Text, typer.Option("-d", help="Index of the GPU; or host, the emulated device.")] = None,
-    node: Annotated[Text, typer.Option("-n", help="NUMA node that threads run on.")] = None,
+    node: Annotated[Text, typer.Option("-n", help="NUMA node on which the threads run.")] = None,
     memory: Annotated[Text, typer.Option("-m", help="0 cudaMalloc, 2 cudaMallocHost, 3 malloc, 4 mmap.")] = None,
-    threads: Annotated[Text, typer.Option("-w", help="Threads.")] = None,
-    size: Annotated[Text, typer.Option("-s", help="Size of each file: K, M, G.")] = None,
+    threads: Annotated[Text, typer.Option("-w", help="Number of threads.")] = None,
+    size: Annotated[Text, typer.Option("-s", help="Size of each file, such as 16M.")] = None,
     start: Annotated[Text, typer.Option("-o", help="Offset in the file to begin at.")] = None,
     io: Annotated[Text, typer.Option("-i", help="Size of a request, or min:max:step.")] = None,
     nvlinks: Annotated[bool, typer.Option("-p", help="NVLinks: refused.")] = False,
-    skip_register: Annotated[bool, typer.Option("-b", help="Register no buffers: Penstock never does.")] = False,
-    verify: Annotated[bool, typer.Option("-V", help="Stamp writes and check reads, on the device.")] = False,
+    skip_register: Annotated[bool, typer.Option("-b", help="No effect: Penstock registers no buffers.")] = False,
+    verify: Annotated[bool, typer.Option("-V", help="Write a pattern; check reads on the device.")] = False,
     transfer: Annotated[
         Text,
         typer.Option(
             "-x",
-            help="0 GPU direct, 1 CPU, 2 CPU and GPU, 3 the same overlapped, 4 page cache, CPU and GPU, "
-            "5 cuFile stream, 6 and 7 cuFile batch; auto is Penstock's own: what its policy chooses.",
+            help="0: cuFile; 1: to host memory; 2: the same, then to the GPU; 3: the same overlapped; 4: page cache, "
+            "then to the GPU; 5: cuFile stream; 6, 7: cuFile batch; auto: the path that Penstock chooses.",
         ),
     ] = None,
     batch: Annotated[Text, typer.Option("-B", help="Requests of a batch, with -x 6 or 7.")] = None,
     io_type: Annotated[Text, typer.Option("-I", help="0 read, 1 write, 2 random read, 3 random write.")] = None,
-    seconds: Annotated[Text, typer.Option("-T", help="Go over the files again until so many seconds passed.")] = None,
+    seconds: Annotated[Text, typer.Option("-T", help="Repeat for N seconds.")] = None,
     seed: Annotated[Text, typer.Option("-k", help="Seed of random offsets.")] = None,
-    unaligned: Annotated[bool, typer.Option("-U", help="Random offsets that are no multiple of 4K.")] = False,
-    random_fill: Annotated[bool, typer.Option("-R", help="Fill the memory with random data first.")] = False,
-    refill: Annotated[bool, typer.Option("-F", help="Fill it again before each write.")] = False,
-    alignment: Annotated[Text, typer.Option("-a", help="Alignment of random offsets; 4K.")] = None,
+    unaligned: Annotated[bool, typer.Option("-U", help="Random offsets that are not multiples of 4K.")] = False,
+    random_fill: Annotated[bool, typer.Option("-R", help="Fill the memory with random data once.")] = False,
+    refill: Annotated[bool, typer.Option("-F", help="Fill the memory before each write.")] = False,
+    alignment: Annotated[Text, typer.Option("-a", help="Alignment of random offsets (4K).")] = None,
     mixed: Annotated[Text, typer.Option("-M", help="Percentage of batches that read, with -x 6 or 7.")] = None,
     rdma: Annotated[Text, typer.Option("-P", help="RDMA: refused.")] = None,
-    per_job: Annotated[bool, typer.Option("-J", help="A line for each job, which is always printed.")] = False,
-    opened: Annotated[Text, typer.Option("-O", help="1: no O_DIRECT, with -x 1, 2 and 3.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object a line, with percentiles, instead.")] = False,
+    per_job: Annotated[bool, typer.Option("-J", help="No effect: each job has a line anyway.")] = False,
+    opened: Annotated[Text, typer.Option("-O", help="1: without O_DIRECT, with -x 1, 2 and 3.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="A JSON object a line, with percentiles.")] = False,
     only: Annotated[Text, typer.Option("--job", help="Only this job of the configuration file.")] = None,
 ) -> int:
     """Measure transfers as NVIDIA's gdsio does, with its flags. The result line ends with the path that was taken.
 
-    What this machine cannot do as asked is refused with the cause; no path is replaced by another.
+    If this machine lacks a path, the command fails with the cause; it never takes another path.
 
     Example: penstock gdsio -f data.gdsio -d host -w 2 -s 16M -i 1M -x 2 -I 1 -V
     """

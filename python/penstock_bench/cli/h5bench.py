@@ -21,18 +21,26 @@ _ADVICE = "name a file that you can write"
 
 
 def h5bench(
-    configuration: Annotated[str, typer.Argument(help="A configuration of h5bench, JSON.", metavar="CONFIG")],
-    device: Annotated[str, typer.Option(help="Device: auto, host, cuda:0, ...")] = "auto",
+    configuration: Annotated[str, typer.Argument(help="A JSON configuration of h5bench.", metavar="CONFIG")],
+    device: Annotated[
+        str, typer.Option(help="Device of the particles: auto (a GPU if there is one), host, cuda:0, ...")
+    ] = "auto",
     out: Annotated[
         str | None,
-        typer.Option("--out", help="Results: .csv as h5bench writes it, .jsonl or .parquet with one row a benchmark."),
+        typer.Option(
+            "--out", help="Results file: .csv as h5bench writes it; .jsonl or .parquet with a row for each benchmark."
+        ),
     ] = None,
-    cold: Annotated[bool, typer.Option("--cold", help="Before a read, drop the file from the page cache.")] = False,
-    durable: Annotated[bool, typer.Option("--durable", help="Close a file when it is on stable storage.")] = False,
+    cold: Annotated[
+        bool, typer.Option("--cold", help="Before a read, drop the file from the page cache and check that it is gone.")
+    ] = False,
+    durable: Annotated[
+        bool, typer.Option("--durable", help="When a file is closed, wait until it is on stable storage.")
+    ] = False,
     verify: Annotated[bool, typer.Option("--verify/--no-verify", help="Check every byte on the device.")] = True,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
-    """Run the benchmarks `write` and `read` of CONFIG, one process; report raw and observed rates as h5bench does.
+    """Run the benchmarks `write` and `read` of CONFIG in one process; report raw and observed rates as h5bench does.
 
     Files go to the configuration's directory, as with h5bench, and stay there.
 

@@ -15,12 +15,15 @@ from penstock_bench.cli.bench import DEFAULT_RESULTS
 
 def report(
     results: Annotated[
-        list[str] | None, typer.Argument(help=f"Results that `penstock bench` wrote; {DEFAULT_RESULTS} if left out.")
+        list[str] | None, typer.Argument(help=f"Results files of `penstock bench`; the default is {DEFAULT_RESULTS}.")
     ] = None,
-    out: Annotated[str, typer.Option("--out", help="The page; figures go beside it as PNG and SVG.")] = "report.html",
+    out: Annotated[
+        str, typer.Option("--out", help="File of the page; figures are saved beside it as PNG and SVG.")
+    ] = "report.html",
 ) -> int:
-    """Print the tables of RESULTS, of one or of several runs on one machine, and make one page of all of them with the
-    figures embedded; it needs no network to be read.
+    """Print the tables of RESULTS and write one page with all tables and figures, which needs no network.
+
+    RESULTS are one or several results files of one machine.
 
     Example: penstock report results.jsonl --out report.html
     """

@@ -21,7 +21,7 @@ METHOD, TOL = "fgmres", 1e-5
 PAGE_BYTES = 4096  # of a .hmat file
 app = typer.Typer(
     name="hmatrix",
-    help="Solve boundary-element problems with an H-matrix that is built into a file and read from it on every sweep.",
+    help="Solve boundary-element problems with an H-matrix in a file, which may be larger than memory.",
     add_completion=False,
     pretty_exceptions_enable=False,
 )
@@ -36,7 +36,7 @@ def _help(context: typer.Context) -> None:
 @app.command()
 def build(
     mesh: given.MeshFile = None,
-    store: Annotated[str, typer.Option("--store", help="The file, conventionally .hmat.")] = "matrix.hmat",
+    store: Annotated[str, typer.Option("--store", help="The file of the matrix, usually .hmat.")] = "matrix.hmat",
     shape: given.Shape = None,
     triangles: given.Triangles = None,
     unit: given.Unit = None,
@@ -45,13 +45,15 @@ def build(
     encoding: given.Encoding = None,
     batches: given.Batches = None,
     kernel: given.Kernel = None,
-    device: Annotated[str, typer.Option("--device", help="auto, host, cuda:0, ...")] = "auto",
+    device: Annotated[str, typer.Option("--device", help="What assembles: auto, host, cuda:0, ...")] = "auto",
     assemble_on: given.AssembleOn = None,
     aca_plus: given.AcaPlus = False,
     workers: given.Workers = "auto",
     json: given.Json = False,
 ) -> int:
-    """Build the matrix of the Laplace single layer on a mesh into a file, which appears when it is complete.
+    """Build the matrix of the Laplace single layer on a mesh and write it to a file.
+
+    The file appears when it is complete.
 
     Example: penstock hmatrix build --shape sphere --triangles 1280 --store sphere.hmat
     """
@@ -76,50 +78,52 @@ def solve(
     triangles: given.Triangles = None,
     unit: given.Unit = None,
     subdivide: given.Subdivide = "0",
-    matrix: Annotated[str | None, typer.Option("--matrix", help="Use this .hmat file instead of building.")] = None,
+    matrix: Annotated[str | None, typer.Option("--matrix", help="Use this .hmat file; build none.")] = None,
     eps: given.Eps = None,
     encoding: given.Encoding = None,
     batches: given.Batches = None,
     kernel: given.Kernel = None,
     assemble_on: given.AssembleOn = None,
     aca_plus: given.AcaPlus = False,
-    store: Annotated[str | None, typer.Option("--store", help="Keep the matrix here.")] = None,
-    directory: Annotated[str, typer.Option("--dir", help="Keep it here without --store, then remove it.")] = ".",
-    device: Annotated[str, typer.Option("--device", help="Where products run: auto, host, cuda:0, ...")] = "auto",
-    tol: Annotated[float, typer.Option("--tol", help="Largest true residual, relative.")] = TOL,
+    store: Annotated[str | None, typer.Option("--store", help="Keep the matrix in FILE.")] = None,
+    directory: Annotated[str, typer.Option("--dir", help="Without --store: folder of a temporary matrix.")] = ".",
+    device: Annotated[str, typer.Option("--device", help="Device that computes: auto, host, cuda:0, ...")] = "auto",
+    tol: Annotated[float, typer.Option("--tol", help="Relative true residual to reach.")] = TOL,
     method: Annotated[str, typer.Option("--method", help="fgmres, gmres, bicgstab, gcr or idr.")] = METHOD,
-    max_iterations: Annotated[str, typer.Option("--max-iterations", help="Most outer iterations.")] = "500",
-    restart: Annotated[str | None, typer.Option("--restart", help="gmres, fgmres: vectors; gcr: m; idr: s.")] = None,
-    relaxed: Annotated[bool, typer.Option("--relaxed", help="Read only as much as the residual needs.")] = False,
+    max_iterations: Annotated[str, typer.Option("--max-iterations", help="Limit of outer iterations.")] = "500",
+    restart: Annotated[str | None, typer.Option("--restart", help="Vectors of (f)gmres; m of gcr; s of idr.")] = None,
+    relaxed: Annotated[bool, typer.Option("--relaxed", help="gmres: read only the tiers still needed.")] = False,
     preconditioner: Annotated[
-        bool, typer.Option("--preconditioner/--no-preconditioner", help="Precondition by block-Jacobi.")
+        bool, typer.Option("--preconditioner/--no-preconditioner", help="Use the block-Jacobi preconditioner.")
     ] = True,
     cache: Annotated[
-        str, typer.Option("--cache", help="Memory for the matrix; auto is half of what is free.")
+        str, typer.Option("--cache", help="Memory for the matrix; auto is half of the free memory.")
     ] = "auto",
     path: Annotated[
-        str, typer.Option("--path", help="How batches are read: auto, buffered, ..., gpu (by its own threads).")
+        str, typer.Option("--path", help="How batches are read: auto, buffered, ..., gpu (by GPU threads).")
     ] = "auto",
     pin: Annotated[
-        str | None, typer.Option("--pin", help="Keep the first K batches, and nothing else, in memory.")
+        str | None, typer.Option("--pin", help="Keep the first N batches, and no others, in memory.")
     ] = None,
     zig_zag: Annotated[bool, typer.Option("--zig-zag", help="Read every other sweep backwards.")] = False,
-    checkpoint: Annotated[str | None, typer.Option("--checkpoint", help="Keep the state here; go on from it.")] = None,
+    checkpoint: Annotated[
+        str | None, typer.Option("--checkpoint", help="Store the state; continue if FILE exists.")
+    ] = None,
     checkpoint_sweeps: Annotated[str, typer.Option("--checkpoint-sweeps", help="Sweeps between checkpoints.")] = "5",
     workers: given.Workers = "auto",
-    out: Annotated[str | None, typer.Option("--out", help="The surface charge: .vtk or .ply, for ParaView.")] = None,
-    picture: Annotated[str | None, typer.Option("--picture", help="A picture of it: .png, .pdf or .svg.")] = None,
+    out: Annotated[str | None, typer.Option("--out", help="File of the surface charge: .vtk or .ply.")] = None,
+    picture: Annotated[str | None, typer.Option("--picture", help="Picture of the charge: .png, .pdf, .svg.")] = None,
     view: Annotated[
-        str, typer.Option("--view", help="Where the picture is seen from: azimuth,elevation,upward axis.")
+        str, typer.Option("--view", help="Viewpoint of the picture: azimuth,elevation,upward axis.")
     ] = "30,20,z",
     width: Annotated[str, typer.Option("--width", help="Width of the surface in the picture, in pixels.")] = "1200",
     json: given.Json = False,
 ) -> int:
     """Solve for the surface charge of a conductor at 1 V, or at the potentials that a .pbf file has for its faces.
 
-    The mesh is cleaned of duplicate triangles; then the matrix is built and stored. In every sweep the part of it that
-    does not fit into --cache is read again. The residual is that of the stored matrix. If it is above --tol, the exit
-    code is 1.
+    The command removes duplicate triangles, then builds and stores the matrix. Every sweep reads again the part of the
+    matrix that does not fit into --cache. The residual refers to the stored matrix. If it is above --tol in the end,
+    the exit code is 1.
 
     Example: penstock hmatrix solve --shape sphere --triangles 1280 --out charge.vtk --picture charge.png
     """
@@ -138,10 +142,10 @@ def solve(
 @app.command()
 def info(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A .hmat file.")],
-    verify: Annotated[bool, typer.Option("--verify", help="Read all of it and check every checksum.")] = False,
+    verify: Annotated[bool, typer.Option("--verify", help="Read the whole file and check every checksum.")] = False,
     json: given.Json = False,
 ) -> int:
-    """Say what a .hmat file holds. Its tables are always checked.
+    """Say what a .hmat file contains. The checksums of its tables are always checked.
 
     Example: penstock hmatrix info sphere.hmat --verify
     """

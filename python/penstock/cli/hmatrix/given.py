@@ -24,34 +24,36 @@ LENGTHS = {"nm": 1e-9, "um": 1e-6, "mm": 1e-3, "cm": 1e-2, "m": 1.0, "km": 1e3, 
 EPS, KERNEL, TRIANGLES, UNIT = 1e-4, "collocation", "5120", "1m"
 
 MeshFile = Annotated[
-    str | None, typer.Argument(metavar="MESH", help="PLY, OBJ, STL, OFF or .pbf (HACApK), told by content.")
+    str | None,
+    typer.Argument(metavar="MESH", help="A file of PLY, OBJ, STL, OFF or .pbf (HACApK), recognised by its content."),
 ]
 Shape = Annotated[
     str | None, typer.Option("--shape", help="A shape in place of MESH: sphere, cube, torus, bumpy, mirrored-spheres.")
 ]
-Triangles = Annotated[
-    str | None, typer.Option("--triangles", help="Least number of triangles of the shape; 5120 when left out.")
-]
+Triangles = Annotated[str | None, typer.Option("--triangles", help="Least number of triangles of the shape (5120).")]
 Subdivide = Annotated[str, typer.Option("--subdivide", help="Cut each triangle into four, so many times.")]
 Unit = Annotated[
-    str | None, typer.Option("--unit", help="Length of the file's unit, as 0.0254m or in; 1m when left out.")
+    str | None, typer.Option("--unit", help="Length of the unit in MESH, such as 1mm, 0.0254m or in (1m).")
 ]
-Eps = Annotated[float | None, typer.Option("--eps", help="Relative accuracy of the matrix; 1e-4 when left out.")]
+Eps = Annotated[float | None, typer.Option("--eps", help="Relative accuracy of the matrix (1e-4).")]
 Encoding = Annotated[
     str | None,
     typer.Option(
-        "--encoding", help="tiers (compressed) or fp64 (doubles); left out: tiers, on a GPU fp64 where eps < 5e-7."
+        "--encoding",
+        help="tiers (compressed) or fp64 (doubles). The default is tiers; on a GPU with an eps below 5e-7, fp64.",
     ),
 ]
-Batches = Annotated[str | None, typer.Option("--batches", help="Parts of the file, each read as a whole.")]
-Kernel = Annotated[str | None, typer.Option("--kernel", help="collocation (when left out) or galerkin.")]
+Batches = Annotated[
+    str | None, typer.Option("--batches", help="Number of parts of the file; a part is always read whole.")
+]
+Kernel = Annotated[str | None, typer.Option("--kernel", help="collocation (the default) or galerkin.")]
 AssembleOn = Annotated[
-    str | None, typer.Option("--assemble-on", help="host, gpu, or auto, the GPU if --device has one.")
+    str | None, typer.Option("--assemble-on", help="host, gpu, or auto (the default): the GPU if --device is one.")
 ]
 AcaPlus = Annotated[
     bool, typer.Option("--aca-plus", help="Choose pivots by reference rows and columns (ACA+), on the host.")
 ]
-Workers = Annotated[str, typer.Option("--workers", help="Threads; auto is one a core.")]
+Workers = Annotated[str, typer.Option("--workers", help="Threads; auto is one for each core.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
