@@ -44,7 +44,11 @@ void* fake_reach(const void* data) {
     return at < 0 ? NULL : areas[at].shadow + ((const char*)data - areas[at].seen);
 }
 
+static int questions;
+int fake_questions(void) { return __atomic_load_n(&questions, __ATOMIC_RELAXED); }
+
 int cuPointerGetAttributes(unsigned number, const unsigned* asked, void** told, unsigned long long data) {
+    __atomic_fetch_add(&questions, 1, __ATOMIC_RELAXED);
     int at = area_of((const void*)(uintptr_t)data);
     for (unsigned i = 0; i < number; ++i) {
         if (asked[i] == 2) *(unsigned*)told[i] = at < 0 ? 0 : 2;

@@ -75,12 +75,30 @@ int penstock_file_close(penstock_file* file, penstock_error* error) {
     return PENSTOCK_OK;
 }
 
+/* Errors of the file, with the number that the kernel or another library gave. */
+static const struct {
+    const char* what;
+    int code, number;
+} kErrors[] = {{"space", PENSTOCK_NO_SPACE, 0}, {"quota", PENSTOCK_NO_SPACE, EDQUOT},
+    {"limit", PENSTOCK_IO_ERROR, EFBIG}, {"cufile", PENSTOCK_IO_ERROR, 5030}};
+
+static int error_of_file(penstock_error* error) {
+    for (unsigned i = 0; i < sizeof kErrors / sizeof *kErrors; ++i) {
+        if (!failed(kErrors[i].what)) continue;
+        if (error != NULL) {
+            error->code = kErrors[i].code;
+            error->system_code = kErrors[i].number;
+        }
+        return kErrors[i].code;
+    }
+    return PENSTOCK_OK;
+}
+
 static int move(const penstock_file* file, const penstock_request* request, penstock_result* result, int writes) {
     char* data = fake_reach(request->memory.data);
     uint64_t done = 0;
     if (request->memory.kind == PENSTOCK_DEVICE) need_settled(1);
     if (failed("device")) return PENSTOCK_DEVICE_ERROR;
-    if (failed("space") && writes) return PENSTOCK_NO_SPACE;
     while (done < request->memory.bytes) {
         off_t at = (off_t)(request->offset_bytes + done);
         ssize_t moved = writes ? pwrite(file->fd, data + done, request->memory.bytes - done, at)
@@ -100,8 +118,8 @@ int penstock_read(const penstock_file* file, const penstock_request* request, pe
 
 int penstock_write(const penstock_file* file, const penstock_request* request, penstock_result* result,
                    penstock_error* error) {
-    (void)error;
-    return move(file, request, result, 1);
+    const int code = failed("device") ? PENSTOCK_OK : error_of_file(error);
+    return code != PENSTOCK_OK ? code : move(file, request, result, 1);
 }
 
 int penstock_copy_to_host(const penstock_context* context, void* host, const void* device, uint64_t bytes,

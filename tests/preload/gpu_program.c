@@ -22,6 +22,7 @@
 
 void* fake_allocate(size_t bytes, int managed);
 void* fake_reach(const void* data);
+int fake_questions(void);
 int cuCtxGetCurrent(void** context);
 int cuCtxSetCurrent(void* context);
 
@@ -115,6 +116,76 @@ static void appends_and_pipes(void) {
     CHECK(read(ends[0], data, 4096) == 4096 && is_filled(0, 4096, 4));
 }
 
+/* Streams that the engine takes nothing of: opened to append, of a small file, of a pipe whose buffer has the first
+ * bytes of what is asked for. */
+static void other_streams(void) {
+    const long some = 32 << 10;
+    char text[5] = "", *host = malloc(some);
+    fill(10);
+    FILE* file = fopen(name, "w");
+    CHECK(fclose(file) == 0 && (file = fopen(name, "a")) != NULL);
+    CHECK(fwrite(data, 1, BYTES, file) == BYTES && !ferror(file) && fclose(file) == 0);
+    check_file(10);
+    CHECK(truncate(name, some) == 0 && (file = fopen(name, "r")) != NULL);
+    memset(reach, 0, BYTES);
+    CHECK(fread(data, 1, BYTES, file) == (size_t)some && feof(file) && !ferror(file) && fclose(file) == 0);
+    CHECK(is_filled(0, some, 10));
+    int ends[2];
+    CHECK(pipe(ends) == 0);
+    FILE *out = fdopen(ends[1], "w"), *in = fdopen(ends[0], "r");
+    CHECK(fwrite("head", 1, 4, out) == 4 && fwrite(data, 1, some, out) == (size_t)some);
+    CHECK(fwrite("tail", 1, 4, out) == 4 && fclose(out) == 0);
+    memcpy(host, reach, some);
+    memset(reach, 0, some);
+    CHECK(fread(text, 1, 4, in) == 4 && strcmp(text, "head") == 0);
+    CHECK(fread(data, 1, some, in) == (size_t)some && memcmp(reach, host, some) == 0);
+    CHECK(fread(text, 1, 4, in) == 4 && strcmp(text, "tail") == 0 && !feof(in));
+    CHECK(fread(data, 1, some, in) == 0 && feof(in) && fclose(in) == 0);
+    free(host);
+}
+
+/* What the descriptor was not opened for, or no offset is, is refused as the kernel refuses it, and nothing moves. */
+static void modes(void) {
+    struct iovec all = {data, BYTES};
+    int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    fill(8);
+    CHECK(write(fd, data, BYTES) == BYTES);
+    CHECK(pread(fd, data, BYTES, 0) == -1 && errno == EBADF && close(fd) == 0);
+    fd = open(name, O_RDONLY);
+    fill(9);
+    CHECK(write(fd, data, BYTES) == -1 && errno == EBADF && lseek(fd, 0, SEEK_CUR) == 0);
+    CHECK(pwrite(fd, data, BYTES, 0) == -1 && errno == EBADF);
+    CHECK(pread(fd, data, BYTES, -1) == -1 && errno == EINVAL);
+    CHECK(preadv(fd, &all, 1, -1) == -1 && errno == EINVAL);
+    CHECK(preadv2(fd, &all, 1, -2, 0) == -1 && errno == EINVAL);
+    CHECK(lseek(fd, 0, SEEK_CUR) == 0 && is_filled(0, BYTES, 9) && close(fd) == 0);
+    check_file(8);
+    FILE* file = fopen(name, "r");
+    CHECK(fwrite(data, 1, BYTES, file) == 0 && errno == EBADF && ferror(file) && fclose(file) == 0);
+    check_file(8);
+}
+
+/* A write that is to be on the disk when it returns: a descriptor of the engine's own would wait for nothing. */
+static void synchronous(void) {
+    for (int turn = 0; turn < 2; ++turn) {
+        int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | (turn == 0 ? O_DSYNC : O_SYNC), 0644);
+        fill(11 + turn);
+        CHECK(write(fd, data, BYTES) == BYTES && close(fd) == 0);
+        check_file(11 + turn);
+    }
+}
+
+/* Whose memory it is is asked once a call: the engine's own calls are not asked about. */
+static void questions(void) {
+    int fd = open(name, O_RDWR | O_CREAT | O_TRUNC, 0644);
+    fill(13);
+    CHECK(write(fd, data, BYTES) == BYTES && pread(fd, data, BYTES, 0) == BYTES);
+    int before = fake_questions();
+    CHECK(pwrite(fd, data, BYTES, 0) == BYTES && pread(fd, data, BYTES, 0) == BYTES);
+    CHECK(fake_questions() == before + 2 && close(fd) == 0);
+    check_file(13);
+}
+
 /* The number was closed by a system call that no library sees, and means another file now. */
 static void other_file(void) {
     char other[4096];
@@ -135,6 +206,16 @@ static void fails(void) {
     ssize_t wrote = write(fd, data, BYTES);
     printf("%ld %s\n", (long)wrote, wrote < 0 ? strerror(errno) : "");
     CHECK(close(fd) == 0);
+}
+
+static void stream_fails(void) {
+    FILE* file = fopen(name, "w");
+    fill(7);
+    size_t wrote = fwrite(data, 1, BYTES, file);
+    int cause = errno;
+    printf("%ld %s\n", ferror(file) ? -1 : (long)wrote, ferror(file) ? strerror(cause) : "");
+    CHECK((wrote == 0) == (ferror(file) != 0));
+    fclose(file);
 }
 
 /* Threads that share a descriptor, or a stream, have parts of their own, in memory of the GPU and of the host. */
@@ -214,7 +295,8 @@ int main(int count, char** words) {
         const char* name;
         void (*run)(void);
     } cases[] = {{"posix", posix}, {"small", small}, {"pieces", pieces}, {"streams", streams},
-        {"appends", appends_and_pipes}, {"other", other_file}, {"fails", fails},
+        {"appends", appends_and_pipes}, {"other", other_file}, {"fails", fails}, {"stream fails", stream_fails},
+        {"other streams", other_streams}, {"modes", modes}, {"synchronous", synchronous}, {"questions", questions},
         {"threads", threads}, {"stream threads", threads_of_a_stream}};
     void* mine = NULL;
     CHECK(cuCtxSetCurrent((void*)"mine") == 0);

@@ -106,16 +106,17 @@ static void fork_shares_the_offset(void) {
 
 static void dup_shares_the_offset(void) {
     int fd = written(0);
-    int others[] = {dup(fd), fcntl(fd, F_DUPFD, 100), fcntl(fd, F_DUPFD_CLOEXEC, 200), dup2(fd, 300)};
+    int others[] = {dup(fd), fcntl(fd, F_DUPFD, 100), fcntl(fd, F_DUPFD_CLOEXEC, 200), dup2(fd, 300),
+        dup3(fd, 301, O_CLOEXEC)};
     long long at = WRITTEN;
-    for (int i = 0; i < 4; ++i, at += PIECE) {
+    for (int i = 0; i < 5; ++i, at += PIECE) {
         fill(at);
         CHECK(write(others[i], piece, PIECE) == PIECE);
     }
     CHECK(lseek(fd, 0, SEEK_CUR) == at && close(fd) == 0);
     fill(at);
     CHECK(write(others[0], piece, PIECE) == PIECE);
-    for (int i = 0; i < 4; ++i) CHECK(close(others[i]) == 0);
+    for (int i = 0; i < 5; ++i) CHECK(close(others[i]) == 0);
     CHECK(close(fd) == -1 && errno == EBADF);
     check_file(at + PIECE);
 }
@@ -156,6 +157,41 @@ static void appending(void) {
     }
     CHECK(close(fd) == 0 && close(more) == 0);
     check_file(WRITTEN + 4 * PIECE);
+}
+
+static void seeks(void) {
+    int fd = written(0);
+    CHECK(lseek(fd, PIECE, SEEK_CUR) == WRITTEN + PIECE); /* a hole stays behind */
+    fill(WRITTEN + PIECE);
+    CHECK(write(fd, piece, PIECE) == PIECE && lseek(fd, -2 * PIECE, SEEK_END) == WRITTEN);
+    CHECK(read(fd, piece, PIECE) == PIECE && piece[0] == 0 && piece[PIECE - 1] == 0);
+    CHECK(lseek(fd, 3 * PIECE, SEEK_SET) == 3 * PIECE); /* into what was asked for early */
+    memset(piece, '?', PIECE);
+    CHECK(write(fd, piece, PIECE) == PIECE && pread(fd, piece, 1, 4 * PIECE - 1) == 1 && piece[0] == '?');
+    for (long long at = 3 * PIECE; at <= WRITTEN; at += WRITTEN - 3 * PIECE) {
+        fill(at);
+        CHECK(lseek(fd, at, SEEK_SET) == at && write(fd, piece, PIECE) == PIECE);
+        CHECK(lseek(fd, 0, SEEK_CUR) == at + PIECE);
+    }
+    CHECK(lseek(fd, -1, SEEK_SET) == -1 && errno == EINVAL && close(fd) == 0);
+    check_file(WRITTEN + 2 * PIECE);
+}
+
+/* Another program in the place of this one goes on where the descriptor stands. */
+static void executing(void) {
+    CHECK(close(written(0)) == 0);
+    pid_t child = fork();
+    if (child == 0) {
+        CHECK(dup2(written(0), STDOUT_FILENO) == STDOUT_FILENO);
+        execlp("printf", "printf", "behind", NULL);
+        _exit(1);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    int fd = open(name, O_RDWR);
+    CHECK(pread(fd, piece, 7, WRITTEN) == 6 && memcmp(piece, "behind", 6) == 0);
+    CHECK(ftruncate(fd, WRITTEN) == 0 && close(fd) == 0);
+    check_file(WRITTEN);
 }
 
 static void other_sizes(void) {
@@ -317,10 +353,10 @@ static const struct {
     const char* name;
     void (*run)(void);
 } kHazards[] = {{"mapping", mapping}, {"size_before_close", size_before_close}, {"fork", fork_shares_the_offset},
-    {"dup", dup_shares_the_offset}, {"pieces", pieces}, {"sends", sends}, {"appending", appending},
-    {"other_sizes", other_sizes}, {"renaming", renaming}, {"locking", locking}, {"killed", killed},
-    {"started_others", started_others}, {"numbers", numbers_come_back}, {"signals", signals}, {"threads", threads},
-    {"changed", changed_behind_a_reader}, {"limit", limits_of_size}};
+    {"dup", dup_shares_the_offset}, {"pieces", pieces}, {"sends", sends}, {"appending", appending}, {"seeks", seeks},
+    {"executing", executing}, {"other_sizes", other_sizes}, {"renaming", renaming}, {"locking", locking},
+    {"killed", killed}, {"started_others", started_others}, {"numbers", numbers_come_back}, {"signals", signals},
+    {"threads", threads}, {"changed", changed_behind_a_reader}, {"limit", limits_of_size}};
 
 int main(int count, char** words) {
     if (count != 3) return 2;

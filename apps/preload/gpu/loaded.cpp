@@ -94,6 +94,10 @@ bool knows_cuda() { return cuda.load(std::memory_order_relaxed); }
 
 bool is_of_engine(const void* address) {
     look_again();
+    return is_in_engine(address);
+}
+
+bool is_in_engine(const void* address) {
     const auto at = reinterpret_cast<std::uintptr_t>(address);
     return at >= engine_begin.load() && at < engine_end.load();
 }

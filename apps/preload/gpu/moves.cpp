@@ -21,6 +21,7 @@ namespace preload {
 namespace {
 
 constexpr int kMostDevices = 64;
+constexpr int kNumbersEnd = 134;  // errno's are lower; those of CUDA's libraries for files begin at 5000
 constexpr std::int64_t kMostCall = 0x7ffff000;  // what read() and write() move at most
 constexpr std::int64_t kBounceBytes = 8 * kMiB;
 constexpr unsigned kMemoryType = 2, kIsManaged = 8, kDeviceOrdinal = 9;  // CU_POINTER_ATTRIBUTE_*
@@ -121,6 +122,7 @@ bool find_engine() {
                      take_symbol(library, "penstock_copy_to_host", engine.copy_to_host) &&
                      take_symbol(library, "penstock_copy_to_device", engine.copy_to_device) &&
                      take_symbol(library, "penstock_synchronize_stream", engine.synchronize_stream);
+    is_of_engine(library);  // notes where its code lies: its calls are none of the program's
     engine_found.store(all ? Found::yes : Found::no, std::memory_order_release);
     return all;
 }
@@ -143,14 +145,18 @@ penstock_context* context_of(int device) {
     return made;
 }
 
-int number_of(int code) {
-    switch (code) {
-        case PENSTOCK_NO_SPACE: return ENOSPC;
-        case PENSTOCK_OUT_OF_MEMORY: return ENOMEM;
-        case PENSTOCK_PERMISSION_DENIED: return EACCES;
-        case PENSTOCK_READ_ONLY: return EROFS;
-        default: return EIO;
-    }
+// The kernel's own number where the engine has it: a quota and a limit of size are told as such.
+int number_of(const penstock_error& error) {
+    if (error.system_code > 0 && error.system_code < kNumbersEnd) return error.system_code;
+    return error.code == PENSTOCK_NO_SPACE ? ENOSPC : EIO;
+}
+
+// Whether a descriptor of the engine's own may move what the program's may. It would move what the kernel refuses to a
+// descriptor of another mode, append at another place, and not be on the disk where O_SYNC or O_DSYNC has it.
+bool may_take(int flags, Direction direction) {
+    const int access = flags & O_ACCMODE;
+    if (direction == Direction::read) return access == O_RDONLY || access == O_RDWR;
+    return (access == O_WRONLY || access == O_RDWR) && (flags & (O_APPEND | O_DSYNC)) == 0;
 }
 
 // The file of a descriptor as the engine knows it. Null: it cannot be opened that way, or the number means another file
@@ -159,7 +165,7 @@ penstock_file* engine_file(Descriptor& descriptor, penstock_context* context, Di
     kernel::FileFacts facts;
     const bool same = kernel::stat(descriptor.number, facts) && facts.device == descriptor.device &&
                       facts.inode == descriptor.inode;
-    if (!same || (facts.flags & O_APPEND) != 0) return nullptr;
+    if (!same || !may_take(facts.flags, direction)) return nullptr;
     std::atomic<void*>& place = descriptor.engine_file[static_cast<int>(direction)];
     if (void* known = place.load(std::memory_order_acquire)) return static_cast<penstock_file*>(known);
     const Locked locked;
@@ -204,11 +210,12 @@ bool by_engine(const GpuCall& call, penstock_context* context, penstock_memory m
     request.offset_bytes = static_cast<std::uint64_t>(place);
     penstock_result moved = PENSTOCK_RESULT_INIT;
     const auto move = call.direction == Direction::read ? engine.read : engine.write;
-    const int code = move(file, &request, &moved, nullptr);
+    penstock_error error = PENSTOCK_ERROR_INIT;
+    const int code = move(file, &request, &moved, &error);
     part.moved(static_cast<std::int64_t>(moved.bytes));
     if (code != PENSTOCK_OK && code != PENSTOCK_END_OF_FILE && moved.bytes == 0) {
         if (code != PENSTOCK_NO_SPACE && code != PENSTOCK_IO_ERROR) return false;  // not for the file's sake
-        errno = number_of(code);
+        errno = number_of(error);
         result = -1;
         return true;
     }
@@ -225,7 +232,7 @@ long plain(const GpuCall& call, void* data, std::int64_t bytes, std::int64_t don
     return ::syscall(reads ? SYS_pread64 : SYS_pwrite64, call.number, data, bytes, call.offset + done);
 }
 
-// By memory of the host and ordinary calls: for what the engine does not open (pipes, appending, small files).
+// By memory of the host and ordinary calls: for what the engine does not open (pipes, appending, O_SYNC, small files).
 ssize_t by_host(const GpuCall& call, penstock_context* context, char* host, std::int64_t room) {
     std::int64_t done = 0;
     while (done < call.bytes) {

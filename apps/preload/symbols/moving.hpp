@@ -19,10 +19,11 @@ inline GpuPointer asked_pointer(void* data, std::int64_t bytes) {
     return is_asked ? gpu_pointer(data) : GpuPointer{};
 }
 
+// `caller` is who called the function that stands in: what the engine moves is no call of the program.
 template <typename Plain>
-ssize_t through(const GpuCall& call, Plain plain) {
+ssize_t through(const GpuCall& call, Plain plain, const void* caller = __builtin_return_address(0)) {
     ssize_t result = 0;
-    if (call.bytes >= kPointerBytes) [[unlikely]] {
+    if (call.bytes >= kPointerBytes && !is_in_engine(caller)) [[unlikely]] {
         if (const GpuPointer pointer = gpu_pointer(call.data)) {
             if (move_by_gpu(call, pointer, result)) return result;
         }

@@ -34,8 +34,10 @@ PENSTOCK_SHOWN ssize_t write(int number, const void* data, size_t bytes) {
     return through(writing(number, data, bytes), [&] { return PENSTOCK_NEXT(write)(number, data, bytes); });
 }
 
+// Below 0 no offset is one, and the kernel says so; in a GpuCall it means where the descriptor stands.
 #define PENSTOCK_PLACED(call, function, type, of)                                        \
     PENSTOCK_SHOWN ssize_t function(int number, type data, size_t bytes, off64_t offset) { \
+        if (offset < 0) return PENSTOCK_NEXT(function)(number, data, bytes, offset);     \
         return through(call(number, data, bytes, of),                                    \
                        [&] { return PENSTOCK_NEXT(function)(number, data, bytes, offset); }); \
     }
@@ -56,7 +58,7 @@ PENSTOCK_SHOWN ssize_t __read_chk(int number, void* data, size_t bytes, size_t m
 
 #define PENSTOCK_PLACED_CHK(function)                                                                       \
     PENSTOCK_SHOWN ssize_t function(int number, void* data, size_t bytes, off64_t offset, size_t most) {     \
-        if (bytes > most) return PENSTOCK_NEXT(function)(number, data, bytes, offset, most);                 \
+        if (bytes > most || offset < 0) return PENSTOCK_NEXT(function)(number, data, bytes, offset, most);   \
         return through(reading(number, data, bytes, offset),                                                \
                        [&] { return PENSTOCK_NEXT(function)(number, data, bytes, offset, most); });          \
     }
@@ -125,6 +127,7 @@ PENSTOCK_PIECES_HERE(Direction::write, writev)
 
 #define PENSTOCK_PIECES(direction, function)                                                                        \
     PENSTOCK_SHOWN ssize_t function(int number, const iovec* pieces, int count, off64_t offset) {                   \
+        if (offset < 0) return PENSTOCK_NEXT(function)(number, pieces, count, offset);                              \
         return each_through({direction, number, pieces, count, offset}, [&](const iovec* some, int few, off64_t at) { \
             return PENSTOCK_NEXT(function)(number, some, few, at);                                                  \
         });                                                                                                         \
@@ -137,6 +140,7 @@ PENSTOCK_PIECES(Direction::write, pwritev64)
 // An offset of -1 means where the descriptor stands, as it does here.
 #define PENSTOCK_PIECES_2(direction, function)                                                                      \
     PENSTOCK_SHOWN ssize_t function(int number, const iovec* pieces, int count, off64_t offset, int flags) {        \
+        if (offset < -1) return PENSTOCK_NEXT(function)(number, pieces, count, offset, flags);                      \
         return each_through({direction, number, pieces, count, offset}, [&](const iovec* some, int few, off64_t at) { \
             return PENSTOCK_NEXT(function)(number, some, few, at, flags);                                           \
         });                                                                                                         \

@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
 from c_abi import preload_rig as rig
 
 CASES = ("posix", "small", "pieces", "streams", "appends", "other", "threads", "stream threads")
+CASES += ("other streams", "modes", "synchronous", "questions")
 BYTES = 12 << 20
 
 
@@ -101,6 +103,65 @@ def test_files_of_the_engine_are_none_of_the_program(tmp_path: Path) -> None:
     assert report["files_opened"] == 3  # the program's own: to write, to check, to read
 
 
+PYTHON = """
+import ctypes, os, sys
+import numpy as np
+cuda = ctypes.CDLL("libcuda.so.1")
+cuda.fake_allocate.restype = cuda.fake_reach.restype = ctypes.c_void_p
+COUNT, name = 12 << 20, sys.argv[2]
+place = cuda.fake_allocate(ctypes.c_size_t(COUNT), int(sys.argv[1] == "managed"))
+reach = (ctypes.c_ubyte * COUNT).from_address(cuda.fake_reach(ctypes.c_void_p(place)))
+seen, array = np.frombuffer(reach, np.uint8), np.frombuffer((ctypes.c_ubyte * COUNT).from_address(place), np.uint8)
+data = memoryview(array)  # of memory that the CPU may not touch
+wanted = np.arange(COUNT // 4, dtype=np.uint32).view(np.uint8)
+for buffering in (0, -1):
+    seen[:] = wanted
+    with open(name, "wb", buffering) as file:
+        file.write(data)
+    array.tofile(name + ".array")
+    assert np.array_equal(np.fromfile(name, np.uint8), wanted)
+    assert np.array_equal(np.fromfile(name + ".array", np.uint8), wanted)
+    seen[:] = 0
+    with open(name, "rb", buffering) as file:
+        assert file.readinto(data) == COUNT and np.array_equal(seen, wanted)
+        seen[:] = 0
+        assert os.preadv(file.fileno(), [data], 0) == COUNT and np.array_equal(seen, wanted)
+"""
+
+
+@pytest.mark.parametrize("memory", ["device", "managed"])
+def test_files_and_arrays_of_python_move_memory_of_a_gpu(memory: str, tmp_path: Path) -> None:
+    found, report = program().parent, tmp_path / "report.json"
+    words = (sys.executable, "-c", PYTHON, memory, tmp_path / "file")
+    libraries = {"LD_LIBRARY_PATH": str(found)}
+    if memory == "device":
+        assert "Bad address" in rig.plain(*words, env=os.environ | libraries).err
+    more = libraries | {"PENSTOCK_RUN_LIBRARY": str(found / "libpenstock.so.0"), "PENSTOCK_RUN_REPORT": str(report)}
+    done = rig.plain(*words, env=rig.preloaded(**more))
+    assert (done.code, done.err) == (0, "")
+    rows = json.loads(report.read_text())["files"]
+    moved = {Path(row["name"]).name: [row[way].get("gpu_bytes", 0) for way in ("written", "read")] for row in rows}
+    assert moved == {"file": [2 * BYTES, 4 * BYTES], "file.array": [2 * BYTES, 0]}
+
+
+def test_a_program_without_memory_of_a_gpu_gets_neither_cuda_nor_the_engine(tmp_path: Path) -> None:
+    found = program().parent  # both could be loaded by their names
+    text = "import sys; open(sys.argv[1], 'wb').write(bytes(12 << 20)); print(open('/proc/self/maps').read())"
+    more = {"PENSTOCK_RUN_LIBRARY": str(found / "libpenstock.so.0"), "LD_LIBRARY_PATH": str(found)}
+    done = rig.plain(sys.executable, "-c", text, tmp_path / "file", env=rig.preloaded(**more))
+    assert done.code == 0 and rig.LIBRARY.name in done.out
+    assert "libcuda" not in done.out and "libpenstock.so" not in done.out
+
+
+def test_writes_that_wait_for_the_disk_go_by_the_programs_own_descriptor(tmp_path: Path) -> None:
+    _, report = run("synchronous", "device", tmp_path / "file")
+    written = report["files"][0]["written"]
+    assert (written["gpu_bytes"], written["gpu_by_host_bytes"]) == (0, 2 * BYTES)
+    _, report = run("synchronous", "managed", tmp_path / "file")
+    assert "gpu_bytes" not in report["files"][0]["written"]
+
+
+@pytest.mark.parametrize("case", ["fails", "stream fails"])
 @pytest.mark.parametrize(
     ("what", "memory", "says"),
     [
@@ -111,12 +172,15 @@ def test_files_of_the_engine_are_none_of_the_program(tmp_path: Path) -> None:
         ("device", "managed", f"{BYTES}"),
         ("space", "device", "-1 No space left on device"),
         ("space", "managed", "-1 No space left on device"),
+        ("quota", "device", "-1 Disk quota exceeded"),
+        ("limit", "managed", "-1 File too large"),
+        ("cufile", "device", "-1 Input/output error"),
     ],
 )
 def test_where_the_engine_fails_another_way_is_taken_or_the_program_is_told(
-    what: str, memory: str, says: str, tmp_path: Path
+    what: str, memory: str, says: str, case: str, tmp_path: Path
 ) -> None:
-    done, _ = run("fails", memory, tmp_path / "file", FAKE_ENGINE=what)
+    done, _ = run(case, memory, tmp_path / "file", FAKE_ENGINE=what)
     assert (done.code, done.out.strip()) == (0, says)
 
 

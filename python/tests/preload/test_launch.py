@@ -65,6 +65,49 @@ def test_programs_with_other_rights_are_refused(tmp_path: Path, monkeypatch: pyt
         programs.check(str(program))
 
 
+@pytest.mark.parametrize("right", ["setgid", "capabilities"])
+def test_programs_with_rights_of_a_group_or_of_their_own_are_refused(
+    right: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "true"
+    shutil.copy(shutil.which("true") or "/bin/true", program)
+    program.chmod(0o2755 if right == "setgid" else 0o755)
+    programs.check(str(program))  # of one's own group, without capabilities
+    if right == "setgid":
+        monkeypatch.setattr(os, "getgid", lambda: program.stat().st_gid + 1)
+    else:
+        monkeypatch.setattr(os, "getuid", lambda: program.stat().st_uid + 1)
+        monkeypatch.setattr(os, "getxattr", lambda name, key: b"one" if key == "security.capability" else b"")
+    with pytest.raises(Error, match=right) as told:
+        programs.check(str(program))
+    assert programs.WITHOUT in str(told.value)
+
+
+WRITES = """
+import os, sys
+for name in sys.argv[1:]:
+    open(name, "wb", 0).write(bytes(1 << 20))
+print(os.environ.get("GFORTRAN_UNFORMATTED_BUFFER_SIZE"))
+"""
+
+
+def test_options_reach_the_library_and_the_runtime_of_fortran(tmp_path: Path) -> None:
+    words, least = (sys.executable, "-c", WRITES, "a.nc", "b.nc", "c.bin"), ("--least", "1MiB")
+    done = rig.under(*words, options=least, cwd=tmp_path)
+    assert done.report is not None
+    assert ([row["name"] for row in done.report["files"]], done.out) == (["a.nc", "b.nc", "c.bin"], "None\n")
+    some = rig.under(*words, options=(*least, "--match", "a*", "--match", "*.bin", "--whole-records"), cwd=tmp_path)
+    assert some.report is not None
+    assert ([row["name"] for row in some.report["files"]], some.out) == (["a.nc", "c.bin"], "1\n")
+
+
+def test_a_program_that_takes_the_place_of_another_has_the_report(tmp_path: Path) -> None:
+    copy = "dd if=/dev/zero of=%s bs=1M count=1 status=none"
+    done = rig.under("sh", "-c", f"{copy % 'first'}; exec {copy % 'second'}", options=("--least", "1MiB"), cwd=tmp_path)
+    assert done.report is not None
+    assert done.report["program"].endswith("/dd") and [row["name"] for row in done.report["files"]] == ["second"]
+
+
 def elf(*segments: tuple[int, bytes], machine: bytes | None = None) -> bytes:
     """A program that has only what is looked at."""
     head = bytearray(Path(sys.executable).resolve().read_bytes()[:64])

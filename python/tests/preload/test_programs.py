@@ -27,12 +27,14 @@ program write_and_read
       x(k) = dble(i) + 0.5d0 * k
     end do
     write(u{at}) x
+    wait(u)
   end do
   close(u)
   open(newunit=u, file=trim(name), status='old', {how})
   do i = 1, records
     y = 0
     read(u{at}) y
+    wait(u)
     do k = 1, n
       if (y(k) /= dble(i) + 0.5d0 * k) stop 1
     end do
@@ -151,6 +153,9 @@ PROGRAMS = {
     "fortran-sequential-8MiB": fortran("form='unformatted', access='sequential'", 1 << 20, 3),
     "fortran-sequential-4KiB": fortran("form='unformatted', access='sequential'", 512, 6000),
     "fortran-direct": fortran("form='unformatted', access='direct', recl=1048576", 131072, 24, ", rec=i"),
+    "fortran-asynchronous": fortran(
+        "form='unformatted', access='stream', asynchronous='yes'", 1 << 20, 3, ", asynchronous='yes'"
+    ),
     "fortran-formatted": fortran("form='formatted'", 1000, 500, ", '(5g25.16)'"),
     "c-stdio": (".c", C_STDIO),
     "c-posix": (".c", C_POSIX),

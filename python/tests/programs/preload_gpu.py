@@ -26,6 +26,7 @@ from penstock import _core
 LIBRARY = Path(str(_core.__file__)).parent / "lib" / "libpenstock_preload.so"
 SOURCES = Path(__file__).resolve().parents[3] / "tests" / "preload"
 FIRST_GB, LATER_GB, NEXT_KERNEL = 25.0, 35.0, 1.1  # promised of reads, from the page cache
+FORTRAN_GB = 30.0  # promised of later READ statements
 OF_ENGINE = 0.9  # promised of writes, of the engine's own rate
 
 
@@ -94,6 +95,10 @@ def judged(how: str, rounds: list[Round], mib: int, engine_gb_per_s: float) -> l
         worst = max(one.next_ms / max(one.again_ms, 0.05) for one in rounds[1:])
         if worst > NEXT_KERNEL and max(one.next_ms for one in rounds[1:]) > 1.0:
             broken.append(f"the next kernel took {worst:.2f} of a resident one, promised {NEXT_KERNEL}")
+    if how in ("stream", "sequential"):
+        later = min(one.gb_per_s for one in rounds[1:])
+        if later < FORTRAN_GB:
+            broken.append(f"later READ statements {later} GB/s, promised {FORTRAN_GB}")
     if how in ("write", "fwrite"):
         wanted = OF_ENGINE * engine_gb_per_s
         median = statistics.median(one.gb_per_s for one in rounds[1:])
