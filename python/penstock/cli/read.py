@@ -28,7 +28,7 @@ def read(
     workers: Annotated[str, typer.Option(help="Threads that move the bytes.")] = "auto",
     depth: Annotated[str, typer.Option(help="Operations in flight for each thread.")] = "auto",
     strict: Annotated[
-        bool, typer.Option("--strict", help="Fail if --path cannot be used, instead of taking another path.")
+        bool, typer.Option("--strict", help="Fail if a part of the bytes would take another path.")
     ] = False,
     digest: Annotated[bool, typer.Option("--digest", help="Print the SHA-256 of the bytes in device memory.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,

@@ -27,7 +27,7 @@ def write(
     workers: Annotated[str, typer.Option(help="Threads that move the bytes.")] = "auto",
     depth: Annotated[str, typer.Option(help="Operations in flight for each thread.")] = "auto",
     strict: Annotated[
-        bool, typer.Option("--strict", help="Fail if --path cannot be used, instead of taking another path.")
+        bool, typer.Option("--strict", help="Fail if a part of the bytes would take another path.")
     ] = False,
     durable: Annotated[bool, typer.Option("--durable", help="End when the bytes are on stable storage.")] = False,
     verify: Annotated[
