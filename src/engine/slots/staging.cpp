@@ -173,6 +173,13 @@ void Staging::fill(int byte_value) {
     }
 }
 
+std::uint64_t Staging::free_bytes() const {
+    const std::lock_guard lock(mutex_);
+    std::uint64_t free = budget_bytes_ - registered_bytes_;
+    for (const auto& slab : slabs_) free += slab->retired ? 0 : slab->free_bytes();
+    return free;
+}
+
 std::uint64_t Staging::registered_bytes() const {
     const std::lock_guard lock(mutex_);
     return registered_bytes_;

@@ -32,6 +32,8 @@ class Staging {
     // Fills all memory that may be handed out again. Requires: nothing uses it, not even blocks that are out.
     void fill(int byte_value);
 
+    // What is in no block: registered, or yet to be.
+    std::uint64_t free_bytes() const;
     std::uint64_t registered_bytes() const;
     std::uint64_t peak_bytes() const;
 

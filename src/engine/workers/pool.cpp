@@ -105,23 +105,26 @@ std::span<std::byte> EnginePool::more(std::uint64_t bytes) noexcept {
 }
 
 EnginePool::LentStaging EnginePool::lend(std::uint64_t bytes) noexcept {
-    if (bytes == 0) return {*this, {}};
+    if (bytes == 0 || bytes > budget_bytes_ || waiting_ != 0) return {*this, {}};
     {
         const std::lock_guard lock(mutex_);
         ++leased_;
     }
     const std::uint64_t room = align_up(bytes, kStagingStep);
-    std::span<std::byte> memory;
-    if (room <= budget_bytes_) memory = more(room);
-    while (memory.empty() && room <= budget_bytes_ && drop_one_idle()) memory = more(room);
+    std::span<std::byte> memory = more(room);
+    while (memory.empty() && drop_one_idle(room)) memory = more(room);
     if (memory.empty()) count_back();
     return {*this, memory};
 }
 
-bool EnginePool::drop_one_idle() noexcept {
+// Nothing goes in vain: what is in use may leave too little, whatever goes.
+bool EnginePool::drop_one_idle(std::uint64_t room) noexcept {
     try {
         std::unique_lock lock(mutex_);
-        return make_room(lock);
+        std::uint64_t most = staging_.free_bytes();
+        for (const auto& path : paths_) most += path->bytes();
+        for (const auto& slots : slots_) most += slots->bytes();
+        return most >= room && make_room(lock);
     } catch (const std::exception&) {  // what is idle stays so
         return false;
     }
@@ -152,6 +155,7 @@ void EnginePool::refuse_beyond_budget(std::uint64_t bytes) const {
 std::optional<std::span<std::byte>> EnginePool::room(std::uint64_t bytes, const std::function<bool()>& take_idle,
                                                      const std::function<bool()>& give_up) {
     refuse_beyond_budget(bytes);
+    std::optional<CountedWait> waits;
     std::unique_lock lock(mutex_);
     while (!take_idle()) {
         lock.unlock();
@@ -161,6 +165,7 @@ std::optional<std::span<std::byte>> EnginePool::room(std::uint64_t bytes, const 
         // What another worker gave back meanwhile may be what serves: it must not be dropped to make room for its like.
         if (take_idle()) return std::nullopt;
         if (make_room(lock)) continue;
+        if (!waits) waits.emplace(waiting_);
         if (give_up()) return std::nullopt;
         room_.wait_for(lock, kRoomPatience);
     }

@@ -6,6 +6,7 @@
 // waits. The memory itself stays registered when its slots go (staging.hpp).
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -55,7 +56,8 @@ class EnginePool {
     std::unique_ptr<StagingSlots> lease_slots(const Shape& shape, const std::function<bool()>& give_up);
     // Memory for more slots of a team, or none: the budget has no room now, or the system gives none. Does not wait.
     std::span<std::byte> more(std::uint64_t bytes) noexcept;
-    // At least so many bytes, or none, as of 0. Idle slots make room for it; it does not wait for others.
+    // At least so many bytes, or none, as of 0. Idle slots make room for it, if that is enough; it does not wait for
+    // others, and takes nothing while a worker waits for room: who borrows it can do without.
     LentStaging lend(std::uint64_t bytes) noexcept;
 
     void give_back(std::unique_ptr<WorkerPath> path);
@@ -71,6 +73,17 @@ class EnginePool {
     std::uint64_t peak_bytes() const { return staging_.peak_bytes(); }
 
   private:
+    // A worker that waits for room, until it has some or gives up.
+    class CountedWait {
+      public:
+        explicit CountedWait(std::atomic<unsigned>& waiting) : waiting_(waiting) { ++waiting_; }
+        ~CountedWait() { --waiting_; }
+        CountedWait(const CountedWait&) = delete;
+        CountedWait& operator=(const CountedWait&) = delete;
+
+      private:
+        std::atomic<unsigned>& waiting_;
+    };
     template <typename Leased>
     using Idle = std::list<std::unique_ptr<Leased>>;
     template <typename Leased, typename Serves>
@@ -90,7 +103,7 @@ class EnginePool {
     // Unmakes the least recently used of the idle ones that hold memory. False: there is none. Requires: mutex_, which
     // it lets go meanwhile.
     bool make_room(std::unique_lock<std::mutex>& lock);
-    bool drop_one_idle() noexcept;
+    bool drop_one_idle(std::uint64_t room) noexcept;  // as make_room, where so many bytes can become free
     template <typename Leased>
     void unmake(std::unique_ptr<Leased> leased, void (Staging::*end)(std::span<std::byte>));
     void count_back();
@@ -99,6 +112,7 @@ class EnginePool {
     std::uint64_t budget_bytes_;
     mutable std::mutex mutex_;
     std::condition_variable room_;
+    std::atomic<unsigned> waiting_{0};  // workers, for room
     std::size_t leased_ = 0;   // out or on their way
     std::uint64_t turn_ = 0;   // rises whenever a lease ends
     Staging staging_;

@@ -336,5 +336,71 @@ TEST_F(Pool, idle_slots_make_room_for_what_is_lent) {
     EXPECT_EQ(pool.held_bytes(), 24 * kMiB);
 }
 
+TEST_F(Pool, idle_slots_stay_where_they_make_too_little_room_for_what_is_lent) {
+    EnginePool pool(options(), 24 * kMiB);
+    const auto in_use = pool.lease_slots(shape(4 * kMiB, 2), never);
+    pool.give_back(pool.lease(shape(4 * kMiB, 2), 0, never));
+    ASSERT_EQ(paths_made_, 1);
+    EXPECT_TRUE(pool.lend(20 * kMiB).memory().empty()) << "16 MiB are not in use";
+    pool.give_back(pool.lease(shape(4 * kMiB, 2), 0, never));
+    EXPECT_EQ(paths_made_, 1);
+    EXPECT_EQ(pool.lend(16 * kMiB).memory().size(), 16 * kMiB);
+}
+
+TEST_F(Pool, what_a_worker_waits_for_is_not_lent) {
+    EnginePool pool(options(), 8 * kMiB);
+    std::atomic<bool> waits{false};
+    std::thread worker;
+    {
+        const auto lent = pool.lend(4 * kMiB);
+        worker = std::thread([&] {
+            pool.give_back(pool.lease(shape(4 * kMiB, 2), 0, [&] {
+                waits = true;
+                return false;
+            }));
+        });
+        while (!waits) std::this_thread::yield();
+        EXPECT_TRUE(pool.lend(4 * kMiB).memory().empty());
+    }
+    worker.join();
+    EXPECT_EQ(pool.lend(4 * kMiB).memory().size(), 4 * kMiB) << "the worker has what it waited for";
+}
+
+// Lenders, workers and teams beside each other, in a budget that is too small for all: each gets its turn, and what it
+// writes stays as it is until it gives it back.
+TEST_F(Pool, lent_memory_is_of_one_caller_while_others_lease_and_drop) {
+    EnginePool pool(options(), 12 * kMiB);
+    const auto fill_and_check = [](std::span<std::byte> memory, int value) {  // a byte of each page
+        bool own = true;
+        for (std::size_t at = 0; at < memory.size(); at += 4096) memory[at] = static_cast<std::byte>(value);
+        std::this_thread::yield();
+        for (std::size_t at = 0; at < memory.size(); at += 4096) own &= memory[at] == static_cast<std::byte>(value);
+        return own;
+    };
+    std::atomic<bool> own{true};
+    std::vector<std::thread> threads;
+    for (int number = 0; number < 2; ++number) {
+        threads.emplace_back([&, number] {
+            for (int turn = 0; turn < 400; ++turn) {
+                const auto lent = pool.lend((1 + static_cast<std::uint64_t>(turn) % 8) * kMiB);
+                if (!fill_and_check(lent.memory(), 10 + number)) own = false;
+            }
+        });
+        threads.emplace_back([&, number] {
+            for (int turn = 0; turn < 200; ++turn) {
+                const auto depth = static_cast<std::uint32_t>(1 + (turn + number) % 4);
+                auto path = pool.lease(shape(2 * kMiB, depth), static_cast<std::uint32_t>(number), never);
+                if (!fill_and_check(path->blocks().front(), 20 + number)) own = false;
+                pool.give_back(std::move(path));
+            }
+        });
+    }
+    for (std::thread& one : threads) one.join();
+    EXPECT_TRUE(own);
+    EXPECT_TRUE(pool.fill(1, Deadline::now())) << "all came back";
+    EXPECT_LE(pool.peak_bytes(), 12 * kMiB);
+    EXPECT_EQ(pool.lend(12 * kMiB).memory().size(), 12 * kMiB) << "idle slots hold no byte for ever";
+}
+
 }  // namespace
 }  // namespace penstock::engine
