@@ -25,7 +25,9 @@ std::size_t side_by_side(std::span<const RequestRange> ranges, std::uint64_t mos
 }  // namespace
 
 InlineLanes::InlineLanes(Device& device, os::System& system, std::uint64_t slot_bytes, std::size_t lanes_max)
-    : device_(device), system_(system), slot_bytes_(slot_bytes), lanes_max_(lanes_max) {}
+    : device_(device), system_(system), slot_bytes_(slot_bytes), lanes_max_(lanes_max) {
+    idle_.reserve(lanes_max);  // a lane that cannot be put there would be lost, and its caller's next one waited for
+}
 
 InlineLanes::~InlineLanes() {
     idle_.clear();
@@ -68,6 +70,7 @@ std::byte* InlineLanes::next_slot() {
         if (position < usable) return arena.memory().data() + position;
         position -= usable;
     }
+    arenas_.reserve(arenas_.size() + 1);  // what is registered is kept there, so that it is unregistered
     os::Arena arena(os::ArenaOptions{slot_bytes_, device_.info().numa_node});
     arena.touch();
     std::string why;
@@ -137,7 +140,7 @@ bool InlineLanes::read_small(int fd, std::uint64_t offset_bytes, std::span<std::
             lane->stream->copy(CopyDirection::to_device, device_memory.data(), place, device_memory.size());
             lane->stream->synchronize_soon();
         }
-    } catch (const Error&) {  // whoever reads again by a transfer is told
+    } catch (const std::exception&) {  // the device, or no memory: whoever reads again by a transfer is told
         all = false;
     }
     if (lane) give_back(std::move(lane));
@@ -152,7 +155,7 @@ bool InlineLanes::by_halves(const std::function<bool(Lane&)>& fill) {
         lane = borrow();
         all = fill(*lane);
         lane->stream->synchronize_soon();  // whoever borrows the lane next writes to its slot
-    } catch (const Error&) {               // as in read_small
+    } catch (const std::exception&) {      // as in read_small
         all = false;
         if (lane) settle(*lane);
     }

@@ -67,8 +67,8 @@ class InlineLanes {
     std::unique_ptr<Lane> borrow();
     std::byte* next_slot();  // Requires: mutex_
     void give_back(std::unique_ptr<Lane> lane);
-    // Calls `fill` with a lane, and then waits for the copies that it began. False: it said so, or the
-    // device failed.
+    // Calls `fill` with a lane, and then waits for the copies that it began. False: it said so, the device failed, or
+    // there is no memory.
     bool by_halves(const std::function<bool(Lane&)>& fill);
     struct HalfTurn {
         std::size_t number = 0, of = 0;  // halves that one call fills, one after the other
