@@ -201,16 +201,17 @@ def _numbers(part: Any, extent: int, axis: int) -> np.ndarray:
     for at in (int(array.min()), int(array.max())):
         if not -extent <= at < extent:
             raise IndexError(f"index {at} is out of bounds for dimension {axis} of extent {extent}")
-    numbers = np.array(array, np.int64)
+    numbers = array.astype(np.int64, copy=False)
     numbers[numbers < 0] += extent
     return numbers
 
 
 def _array(part: Any, where: str) -> np.ndarray:
+    """A copy, which is looked at several times: others may write to the memory of `part` meanwhile."""
     import numpy as np
 
     try:
-        return np.asarray(part)
+        return np.asarray(part).copy()
     except Exception as error:  # of lists in lists, and of arrays on a GPU; any library may be asked
         raise TypeError(f"the indices of {where} are no array on the host: {error}") from error
 

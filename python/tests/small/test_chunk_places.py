@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hdf5_kit import count_transfers
 
 import penstock
 from penstock.formats.hdf5.index import INDEX_AFTER
 from penstock.formats.hdf5.metadata import Metadata
+from penstock.formats.reading import small
 
 h5py = pytest.importorskip("h5py")
 
@@ -70,3 +72,29 @@ def test_rows_are_those_of_h5py_whichever_way_their_chunks_are_found(path: Path,
         for row in order:
             np.testing.assert_array_equal(np.asarray(ours[row : row + 1]), whole[row : row + 1])
         np.testing.assert_array_equal(np.asarray(ours[order]), whole[order])
+
+
+def test_others_are_not_looked_for_once_a_chunk_is_not_there(path: Path, count_indexes: Callable[[], int]) -> None:
+    with h5py.File(path, "a") as file:
+        sparse = file.create_dataset("sparse", (CHUNKS, 200), "f4", chunks=(1, 200), compression="gzip")
+        sparse[1:] = np.arange(200, dtype="f4")
+    with h5py.File(path) as stock, penstock.open(path, device="host") as file:
+        for _ in range(3):
+            np.testing.assert_array_equal(np.asarray(file["sparse"][...]), stock["sparse"][...])
+    assert count_indexes() == 1, "for the transfers"
+
+
+def test_an_answer_for_another_number_of_chunks_is_none(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = small._decoding
+
+    def decoding(*given: Any) -> Any:
+        how = usual(*given)
+        find, _, *others = how.calls
+        return how._replace(calls=(find, lambda numbers: [], *others))
+
+    monkeypatch.setattr(small, "_decoding", decoding)
+    made = count_transfers(monkeypatch)
+    with h5py.File(path) as stock, penstock.open(path, device="host") as file:
+        for _ in range(2):
+            np.testing.assert_array_equal(np.asarray(file["whole"][...]), stock["whole"][...])
+    assert len(made) == 2

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 namespace penstock::python {
 namespace {
@@ -29,6 +30,12 @@ class Timed {
 
 }  // namespace
 
+engine::EnginePool::LentStaging lend_staging(context::ContextState& state, std::uint64_t bytes) {
+    if (bytes == 0) return state.engine.lend(0);
+    const GilReleased release;
+    return state.engine.lend(bytes);
+}
+
 // Finds the chunks that an earlier read has left, and where the others lie. absent: one is not stored, or they are too
 // many.
 ChunkReads::Found ChunkReads::look_for(std::span<const data::FileRun> runs, Wanted& wanted) {
@@ -48,8 +55,10 @@ ChunkReads::Found ChunkReads::look_for(std::span<const data::FileRun> runs, Want
     nb::list asked;
     for (const std::uint64_t number : numbers) asked.append(number);
     const nb::object all = source_.find_all(asked);
-    if (all.is_none()) return Found::absent;
-    const auto each = nb::cast<nb::list>(all);
+    if (!PyList_CheckExact(all.ptr()) || !std::cmp_equal(PyList_GET_SIZE(all.ptr()), numbers.size())) {
+        return Found::absent;
+    }
+    const auto each = nb::borrow<nb::list>(all);
     std::size_t at = 0;
     for (const std::uint64_t number : numbers) {
         const nb::object found = each[at++];

@@ -67,6 +67,10 @@ class ShareOfCores {
     unsigned threads_;
 };
 
+// Memory in front of that of a GPU, as Engine::lend gives it. Lets go of the GIL: to register memory and to end idle
+// paths takes milliseconds.
+engine::EnginePool::LentStaging lend_staging(context::ContextState& state, std::uint64_t bytes);
+
 // Requires: the GIL, for all of it. It is let go of while bytes are read and decoded.
 class ChunkReads {
   public:

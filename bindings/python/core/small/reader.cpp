@@ -489,7 +489,7 @@ class SmallReader {
     // Out of decoded chunks, to the place itself or to staging memory in front of it.
     Took take_chunks(const Asked& asked, const ChunkPieces& pieces, std::pair<const File*, MemoryView> place) {
         const bool is_staged = source_.chunks.is_staged;
-        const auto lent = context::ContextState::of(context_).engine.lend(is_staged ? place.second.bytes : 0);
+        const auto lent = lend_staging(context::ContextState::of(context_), is_staged ? place.second.bytes : 0);
         if (is_staged && lent.memory().empty()) return Took::nothing;
         auto* const data = is_staged ? lent.memory().data() : static_cast<std::byte*>(place.second.data);
         ChunkReads chunks(source_.chunks, place.first, context::ContextState::of(context_));

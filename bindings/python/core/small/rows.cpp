@@ -60,6 +60,7 @@ bool of_integers(const Py_buffer& view, std::int64_t extent, std::vector<std::in
 }
 
 // Without a jump for each mark, which no processor foresees: those would take longer than reading ten rows.
+// Another process may have the marks too, so the second look at them may find more or fewer than were counted.
 bool of_mask(const Py_buffer& view, std::int64_t extent, std::vector<std::int64_t>& numbers) {
     if (view.shape[0] != extent) return false;
     const auto* const marks = static_cast<const char*>(view.buf);
@@ -71,7 +72,7 @@ bool of_mask(const Py_buffer& view, std::int64_t extent, std::vector<std::int64_
         numbers[found] = at;
         found += marks[at * stride] != 0;
     }
-    numbers.resize(count);
+    numbers.resize(found);
     return true;
 }
 

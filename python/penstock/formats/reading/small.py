@@ -245,11 +245,13 @@ def _decoding(
         return key[1:] if chunk is None else chunk
 
     def find_all(numbers: list[int]) -> list[Any] | None:
-        keys = [key_of(number) for number in numbers]
-        known = [key for key in keys if key is not None]
-        if len(known) < len(keys):
-            return None
-        return [key[1:] if chunk is None else chunk for key, chunk in zip(known, kept.find_all(known), strict=True)]
+        keys = []
+        for number in numbers:
+            key = key_of(number)
+            if key is None:
+                return None  # others are not looked for, which may take long
+            keys.append(key)
+        return [key[1:] if chunk is None else chunk for key, chunk in zip(keys, kept.find_all(keys), strict=True)]
 
     def keep(number: int, chunk: bytes) -> None:
         key = key_of(number)
