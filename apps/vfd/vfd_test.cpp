@@ -72,6 +72,20 @@ TEST_F(Driver, moves_device_memory_of_small_and_large_requests) {
     EXPECT_NE(told.find("\"bytes\": 300000}}}, \"fallbacks\""), std::string::npos) << "a transfer: " << told;
 }
 
+TEST_F(Driver, moves_metadata_by_system_calls_however_large) {
+    open("device=host,large=64KiB,path=buffered,evidence=" + name("told"));
+    const auto data = pattern(kBytes);
+    std::vector<unsigned char> back(kBytes);
+    EXPECT_EQ(driver_->write(file_, Use::btree, 0, 0, kBytes, data.data()), 0);
+    EXPECT_EQ(driver_->read(file_, Use::header, 0, 0, kBytes, back.data()), 0);
+    EXPECT_EQ(back, data);
+    close();
+    const std::string told = text("told"), plain = "\"plain\": {\"requests\": 1, \"bytes\": 300000}";
+    EXPECT_NE(told.find("\"read\": {" + plain), std::string::npos) << told;
+    EXPECT_NE(told.find("\"write\": {" + plain), std::string::npos) << told;
+    EXPECT_EQ(told.find("buffered"), std::string::npos) << told;
+}
+
 // Pieces of 12 bytes, every 16 in the file and one after the other in memory; then some far away and a large one.
 struct Pieces {
     std::vector<Use> uses;
