@@ -157,6 +157,10 @@ PROGRAMS = {
         "form='unformatted', access='stream', asynchronous='yes'", 1 << 20, 3, ", asynchronous='yes'"
     ),
     "fortran-formatted": fortran("form='formatted'", 1000, 500, ", '(5g25.16)'"),
+    "flang-stream": fortran("form='unformatted', access='stream'", 1 << 20, 3),
+    "flang-sequential-8MiB": fortran("form='unformatted', access='sequential'", 1 << 20, 3),
+    "flang-direct": fortran("form='unformatted', access='direct', recl=1048576", 131072, 24, ", rec=i"),
+    "flang-formatted": fortran("form='formatted'", 1000, 500, ", '(5g25.16)'"),
     "c-stdio": (".c", C_STDIO),
     "c-posix": (".c", C_POSIX),
     "c++-iostreams": (".cpp", CXX),
@@ -173,7 +177,8 @@ def test_a_program_does_what_it_did(name: str, tmp_path: Path) -> None:
     suffix, text = PROGRAMS[name]
     if name in NEEDS:
         pytest.importorskip(NEEDS[name])
-    words = [sys.executable, "-c", text] if suffix == ".py" else [str(rig.compiled(suffix, text))]
+    by = rig.FLANG if name.startswith("flang") else ()
+    words = [sys.executable, "-c", text] if suffix == ".py" else [str(rig.compiled(suffix, text, *by))]
     file = tmp_path / "file"
     without = rig.plain(*words, file)
     assert without.code == 0, without.err

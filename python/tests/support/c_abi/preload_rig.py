@@ -26,6 +26,7 @@ from penstock import _core
 SOURCES = ROOT / "tests" / "preload"
 LIBRARY = Path(str(_core.__file__)).parent / "lib" / "libpenstock_preload.so"
 COMPILERS = {".c": "gcc", ".cpp": "g++", ".f90": "gfortran"}
+FLANG = ("flang", "flang-new", "flang-new-19")  # LLVM's compiler of Fortran, as distributions name it
 LIMIT_S = 120
 IN_MEMORY = "the file lies in memory"  # what reports say where a test's folder is one
 
@@ -42,10 +43,10 @@ def need_library() -> None:
         pytest.skip("this build has no libpenstock_preload.so")
 
 
-def compiler(name: str) -> str:
-    found = shutil.which(name)
+def compiler(*names: str) -> str:
+    found = next(filter(None, map(shutil.which, names)), None)
     if found is None:
-        pytest.skip(f"no {name}")
+        pytest.skip(f"no {names[0]}")
     return found
 
 
@@ -60,12 +61,12 @@ def built(name: str, *flags: str, target_name: str = "") -> Path:
 
 
 @cache
-def compiled(suffix: str, text: str) -> Path:
-    """A program from its text: .c, .cpp or .f90."""
+def compiled(suffix: str, text: str, *compilers: str) -> Path:
+    """A program from its text: .c, .cpp or .f90. By the first of some compilers that is there."""
     place = Path(mkdtemp(dir=folder()))
     source = place / f"program{suffix}"
     source.write_text(text)
-    command = [compiler(COMPILERS[suffix]), "-O1", "-o", "program", source.name]
+    command = [compiler(*(compilers or (COMPILERS[suffix],))), "-O1", "-o", "program", source.name]
     subprocess.run(command, check=True, timeout=LIMIT_S, cwd=place)
     return place / "program"
 
