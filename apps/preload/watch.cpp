@@ -45,7 +45,7 @@ void Watch::begin() {
 }
 
 void Watch::begin_child() {
-    process_ = kernel::process();
+    process_ = aside_ ? 0 : kernel::process();
     askers_.forget();
     table_.forget();
     read_list_without_lock();
@@ -57,6 +57,16 @@ void Watch::end() {
     if (!is_ours()) return;
     if (settings_.durable) flush_all();
     report_.write(askers_.threads());
+}
+
+void Watch::stand_aside() {
+    if (!is_ours()) return;
+    askers_.end(true);
+    report_.write(askers_.threads());
+    table_.forget();
+    settings_.durable = false;
+    aside_ = true;
+    process_ = 0;
 }
 
 void Watch::opened(int number, const char* name, const void* caller) {

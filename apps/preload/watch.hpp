@@ -38,6 +38,9 @@ public:
         if (is_ours()) askers_.end(false);
     }
 
+    // The program is about to give up system calls: the report is written, and from now on the library makes none.
+    void stand_aside();
+
     // `number` was opened, whatever it was before, by code at `caller`. `name` as the program gave it.
     void opened(int number, const char* name, const void* caller);
     void streamed(int number, void* stream);  // the program has a FILE on it
@@ -52,7 +55,7 @@ public:
     void replaced(int number);
 
     Settings& settings() { return settings_; }
-    bool is_ours() const { return process_ == kernel::process(); }
+    bool is_ours() const { return process_ != 0 && process_ == kernel::process(); }
 
 private:
     void forget(int number);  // the kernel has given it to another file: what was known of it is of none
@@ -65,7 +68,8 @@ private:
     Table table_;
     Askers askers_;
     Report report_;
-    int process_ = 0;
+    int process_ = 0;  // 0: none, and nothing is asked
+    bool aside_ = false;
 };
 
 extern Watch watch;

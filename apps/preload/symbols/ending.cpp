@@ -1,8 +1,11 @@
 // Ends of a process that run no destructor: what the library owes is done first. And calls that the kernel refuses, or
-// that never end, while a process has threads which are not the program's.
+// that never end, while a process has threads which are not the program's; and those by which a program gives up system
+// calls that the library makes.
 #include <pthread.h>
 #include <sched.h>
+#include <stdarg.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <threads.h>
 #include <unistd.h>
@@ -51,4 +54,16 @@ PENSTOCK_SHOWN int unshare(int flags) noexcept {
 PENSTOCK_SHOWN int setns(int number, int kind) noexcept {
     preload::watch.be_one_thread();
     return PENSTOCK_NEXT(setns)(number, kind);
+}
+
+// The kernel would end the program for a system call of the library. A filter is preceded by PR_SET_NO_NEW_PRIVS where
+// the caller has no rights of an administrator, and libseccomp asks for that by this function.
+PENSTOCK_SHOWN int prctl(int what, ...) noexcept {
+    va_list more;
+    va_start(more, what);
+    unsigned long words[4];
+    for (unsigned long& word : words) word = va_arg(more, unsigned long);
+    va_end(more);
+    if (what == PR_SET_SECCOMP || what == PR_SET_NO_NEW_PRIVS) preload::watch.stand_aside();
+    return PENSTOCK_NEXT(prctl)(what, words[0], words[1], words[2], words[3]);
 }

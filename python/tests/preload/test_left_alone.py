@@ -114,6 +114,47 @@ def test_threads_that_ended_are_gone_for_the_kernel_too(tmp_path: Path) -> None:
     assert done.code == 0
 
 
+FORBIDS = (
+    WRITES
+    + r"""
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+static struct sock_filter steps[] = {{BPF_LD | BPF_W | BPF_ABS, 0, 0, 0}, {BPF_JMP | BPF_JEQ | BPF_K, 3, 0, SYS_read},
+    {BPF_JMP | BPF_JEQ | BPF_K, 2, 0, SYS_write}, {BPF_JMP | BPF_JEQ | BPF_K, 1, 0, SYS_exit},
+    {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_KILL_PROCESS}, {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}};
+static struct sock_fprog filter = {sizeof steps / sizeof *steps, steps};
+static int strict(void) { return prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT); }
+static int filtered(void) {  /* as libseccomp does it */
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return -1;
+    return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter);
+}
+int main(int count, char** words) {
+    write_much(words[1]);
+    int to = open(words[1], O_RDWR);
+    if ((*words[2] == 's' ? strict() : filtered()) != 0) return errno;  /* read, write and exit are left */
+    for (int i = 0; i < 20; ++i) {
+        if (write(to, piece, sizeof piece) != sizeof piece) syscall(SYS_exit, 3);
+    }
+    syscall(SYS_exit, read(to, piece, sizeof piece) == 0 && count == 3 ? 0 : 4);
+}
+"""
+)
+
+
+@pytest.mark.parametrize("options", [(), ("--durable",)])
+@pytest.mark.parametrize("way", ["strict", "filtered"])
+def test_a_program_that_gives_up_system_calls_lives(way: str, options: tuple[str, ...], tmp_path: Path) -> None:
+    words = (rig.compiled(".c", FORBIDS), tmp_path / "file", way)
+    stock = rig.plain(*words)
+    if stock.code != 0:
+        pytest.skip(f"seccomp says {os.strerror(stock.code)} here")
+    done = rig.under(*words, options=("--least", "1MiB", *options))
+    assert done.code == 0
+    assert done.file("file")["written"]["bytes"] == 20 << 20  # up to there
+
+
 STREAMS = r"""
 #include <errno.h>
 #include <stdio.h>
