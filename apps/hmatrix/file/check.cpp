@@ -88,18 +88,20 @@ void check_cover(const std::string& name, const FileHeader& head, std::span<cons
 
 }  // namespace
 
-Error broken_file(const std::string& name, const std::string& cause) {
+Error broken_file(const std::string& name, const std::string& cause, const std::string& advice) {
     ErrorInfo info;
     info.code = ErrorCode::invalid_argument;
     info.operation = "open a matrix";
     info.file = name;
     info.cause = cause;
-    info.advice = "build the matrix again";
+    info.advice = advice;
     return Error(std::move(info));
 }
 
 void check_head(const std::string& name, const FileHeader& head, std::int64_t file_bytes) {
-    if (std::memcmp(head.magic, kMagic, sizeof kMagic) != 0) throw broken_file(name, "this is not a .hmat file");
+    if (std::memcmp(head.magic, kMagic, sizeof kMagic) != 0) {
+        throw broken_file(name, "this is not a .hmat file", "check the name; penstock hmatrix build makes such files");
+    }
     if (head.version != kVersion) {
         throw Error(ErrorCode::unsupported, "open " + name,
                     "it is of version " + std::to_string(head.version) + " and this program reads version " +

@@ -10,7 +10,8 @@
 
 namespace penstock::hmatrix {
 
-Error broken_file(const std::string& name, const std::string& cause);
+Error broken_file(const std::string& name, const std::string& cause,
+                  const std::string& advice = "build the matrix again");
 
 void check_head(const std::string& name, const FileHeader& head, std::int64_t file_bytes);
 

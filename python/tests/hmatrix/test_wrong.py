@@ -340,7 +340,7 @@ def test_files_that_are_no_matrix(tmp_path: Path, matrix: HMatrix) -> None:
 
     refuse("No such file", lambda: H.open(tmp_path / "absent.hmat"), "not_found")
     refuse("shorter than a header", opened(b""))
-    refuse("not a .hmat file", opened(b"PK" + whole[2:]))
+    refuse("not a .hmat file; check the name", opened(b"PK" + whole[2:]))
     refuse("of version 9", opened(whole[:8] + b"\x09" + whole[9:]), "unsupported")
     refuse("header", opened(whole[:24] + b"\xff" + whole[25:]))
     refuse("cut short", opened(whole[:-1]))

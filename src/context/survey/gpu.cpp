@@ -52,7 +52,7 @@ double best_bytes_per_second(Stream& stream, CopyDirection direction, void* to, 
 
 SurveyItem link_item(const SurveyGpus& gpus) {
     if (gpus.found.empty()) {
-        return {"link", SurveyState::no, "no GPU", "a GPU: the copy rate between host and GPU memory is measured"};
+        return {"link", SurveyState::no, "no GPU", "run it where a GPU is, which it measures copies to and from"};
     }
     try {
         const auto device = make_cuda_device(gpus.found.front().index);
