@@ -8,6 +8,7 @@ import json
 import multiprocessing
 import os
 import pickle
+import subprocess
 import sys
 import threading
 import time
@@ -364,3 +365,18 @@ def test_a_loader_has_threads_by_cores_unless_told(
         loader, told = BatchLoader(file["data"], 2), BatchLoader(file["data"], 2, threads=3)
     assert (loader._threads, loader._ahead) == (threads, 2 * threads)
     assert (told._threads, told._ahead) == (3, 6)
+
+
+@pytest.mark.parametrize("how", ["", "raise ValueError('left')", "import sys; sys.exit()"])
+def test_a_program_may_end_in_the_midst_of_an_epoch(tmp_path: Path, how: str) -> None:
+    """Its iterator is held to the end, so that no loop closes it."""
+    np.save(tmp_path / "x.npy", rows())
+    program = (
+        "import penstock; from penstock.data import BatchLoader\n"
+        f"file = penstock.open({str(tmp_path / 'x.npy')!r}, device='host')\n"
+        "batches = iter(BatchLoader(next(iter(file.values())), 2, threads=3))\n"
+        f"assert len(next(batches)) == 2\n{how}"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert ("left" in done.stderr) == ("left" in how)
+    assert done.returncode == int("left" in how), done.stderr
