@@ -438,7 +438,7 @@ def read_chunks(
     source: tuple[File, Any, SmallTally],
     target: tuple[Any, Any, int] | tuple[Any, Any, int, Any],
     swap_bytes: int,
-    limits: tuple[Stop, float | None],
+    limits: tuple[Stop, float | None, int],
 ) -> tuple[bytes, bool, int, str]:
     """As decode_chunks, of chunks in a file, which the threads read that decode them. `source`: the file, rows whose
     offsets are those of the file, and what counts the reads. `limits`: what stops the work, and timeout_s. Returns a

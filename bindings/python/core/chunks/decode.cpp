@@ -20,7 +20,6 @@ namespace {
 using Use = BorrowedMemory::Use;
 
 constexpr const char* kDecodeOperation = "decode chunks";
-constexpr std::size_t kShareLeft = 8;  // of the chunks: where more are not in the page cache, a transfer reads all
 
 struct DecodeArguments {
     const Context& context;
@@ -31,6 +30,7 @@ struct DecodeArguments {
     std::uint32_t swap_bytes;
     const Stop& stop;
     Deadline deadline;
+    std::size_t most_left = 0;  // chunks, to a transfer: see ChunksOfFile
 };
 
 // What decode_chunks() is given. Made without the GIL.
@@ -159,7 +159,7 @@ nb::tuple read_chunks(const DecodeArguments& given, SmallTally& tally) {
         const GilReleased release;
         const MemoryView whole{nullptr, std::numeric_limits<std::uint64_t>::max(), MemoryKind::system};
         const Work work = work_of(given, streams, boxes, {whole, memory.target.view()});
-        result = data::read_and_decode({file, work.places, work.places.size() / kShareLeft},
+        result = data::read_and_decode({file, work.places, given.most_left},
                                        chunk_work(given, work, memory), options_of(given));
     }
     if (result.reads.operations != 0) tally.add(result.reads);  // what was all left to a transfer is no read
@@ -214,7 +214,7 @@ void bind_decode(nb::module_& module) {
             return read_chunks({context, pipeline, from[0], from[1], to[0], to[1],
                                 option<std::uint64_t>("item_bytes", to[2]), to.size() > 3 ? to[3] : nb::none(),
                                 option<std::uint32_t>("swap_bytes", swap_bytes), nb::cast<const Stop&>(limits[0]),
-                                deadline_after("timeout_s", limits[1])},
+                                deadline_after("timeout_s", limits[1]), nb::cast<std::size_t>(limits[2])},
                                nb::cast<SmallTally&>(from[2]));
         },
         arg("context"), arg("pipeline"), arg("source"), arg("target"), arg("swap_bytes"), arg("limits"));

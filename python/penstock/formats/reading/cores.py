@@ -155,6 +155,11 @@ def may_read(packed: Packed) -> bool:
     return packed.pipeline is not None and not is_little(packed) and _in_one_file(packed) and packed.count > 1
 
 
+def few_left(packed: Packed) -> int:
+    """How many chunks a transfer may have to read while the threads go on with the others."""
+    return packed.count // 8
+
+
 def _in_one_file(packed: Packed) -> bool:
     return bool((packed.file == packed.file[0]).all()) and int(packed.sizes.max()) <= _MOST_STREAM
 
@@ -170,7 +175,7 @@ def read(mover: Mover, file: tuple[str, _core.File], packed: Packed, how: tuple[
         to = target if staging is None else (*target, staging)
         with _memory_for_chunks(mover, packed):
             done, left, row, fault = _core.read_chunks(
-                mover.raw, packed.pipeline, source, to, packed.swap_bytes, tuple(limits)
+                mover.raw, packed.pipeline, source, to, packed.swap_bytes, (*limits, few_left(packed))
             )
     finally:
         if staging is not None:

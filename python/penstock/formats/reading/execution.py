@@ -39,7 +39,6 @@ from penstock.formats.reading.record import Counts, outcome_of, outcome_of_tally
 from penstock.formats.reading.target import Target
 from penstock.formats.reading.unpacking import unpack
 
-_FEW_LEFT = 8  # times as many chunks are read here as are left to a transfer
 _READ_AT_ONCE = 256 << 20  # bytes of decoded chunks, between two looks at who wants to stop
 _ENCODED_HERE = 128 << 10  # bytes that whoever writes encodes himself: about 2 ms, and a thread costs 0.1 ms or more
 
@@ -197,7 +196,7 @@ class Execution:
                 if found.rest.count and not found.left:
                     raise self._ended_early()
                 rest[start : start + part.count] = np.isin(part.offset, found.rest.offset)
-                if found.rest.count > part.count // _FEW_LEFT:
+                if found.rest.count > cores.few_left(part):
                     rest[start + part.count :] = True
                     break
         if rest.any():
