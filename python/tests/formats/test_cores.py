@@ -242,24 +242,33 @@ def test_rows_of_a_chunk_decode_it_once(rows: Any, emulated: bool) -> None:
 @pytest.mark.usefixtures("settled")
 def test_a_whole_read_keeps_nothing_and_kept_chunks_are_bounded(rows: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     file, data, _ = rows
-    held = file._file._mover.kept._chunks
-    assert same(file["x"][...], data)
-    assert not held
     monkeypatch.setattr(kept, "MOST_BYTES", 2 * 50 * 512)
+    held = file._file._mover.kept.chunks
+    assert same(file["x"][...], data)
+    assert len(held) == 0
     for row in range(0, 400, 20):
         assert same(file["x"][row], data[row])
     assert len(held) == 2
-    monkeypatch.setattr(kept, "CALL_BYTES", 50 * 512 - 1)
-    assert same(file["x"][7], data[7])
-    assert len(held) == 2
     file.close()
-    assert not held
+    assert len(held) == 0
+
+
+@pytest.mark.usefixtures("settled")
+@pytest.mark.parametrize("more", [0, 1])
+def test_chunks_that_are_larger_than_a_call_keeps_are_not_kept(
+    rows: Any, more: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, data, _ = rows
+    monkeypatch.setattr(kept, "CALL_BYTES", 50 * 512 - more)
+    for row in (7, 9):
+        assert same(file["x"][row], data[row])
+    assert len(file._file._mover.kept.chunks) == 1 - more
 
 
 def test_a_file_that_changed_just_now_keeps_nothing(rows: Any) -> None:
     file, data, _ = rows
     assert same(file["x"][3], data[3])
-    assert not file._file._mover.kept._chunks
+    assert not len(file._file._mover.kept.chunks)
 
 
 @pytest.mark.usefixtures("settled")
@@ -269,7 +278,7 @@ def test_a_chunk_of_a_file_that_changed_is_decoded_anew(tmp_path: Path) -> None:
     array[...] = 1
     with penstock.open(tmp_path / "x", device="host", format="zarr") as file:
         assert np.asarray(file[""][3]).tolist() == [1] * 16
-        assert len(file._file._mover.kept._chunks) == 1
+        assert len(file._file._mover.kept.chunks) == 1
         time.sleep(0.05)  # a tick of the clock that files are stamped by
         array[...] = 2
         assert np.asarray(file[""][3]).tolist() == [2] * 16

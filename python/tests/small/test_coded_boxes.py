@@ -12,8 +12,7 @@ import pytest
 from hdf5_kit import count_transfers
 
 import penstock
-from penstock.formats.reading.kept import MOST_BYTES, MOST_CHUNKS, KeptChunks, LatelyRead
-from penstock.formats.reading.small import LOOKED_UP, _decoding
+from penstock.formats.reading.kept import MOST_CHUNKS, KeptChunks
 
 h5py = pytest.importorskip("h5py")
 
@@ -104,65 +103,23 @@ def test_chunks_that_are_read_whole_once_are_not_kept(path: Path) -> None:
     with penstock.open(path, device="host") as file:
         for name in ("one chunk", "two chunks", "side by side"):
             file[name][...]
-            asked.append(len(file._file._mover.kept._chunks))
+            asked.append(len(file._file._mover.kept.chunks))
     assert asked == [0, 0, 0]
 
 
-def test_a_chunk_that_was_read_whole_long_ago_is_not_read_again() -> None:
-    lately = LatelyRead(MOST_BYTES // 8)
-    assert lately.again([1, 2, 3, 4]) == []
-    assert lately.again([4, 9, 1]) == [4, 1], "in any order"
-    lately.again([11, 12, 13])
-    assert lately.again([2, 11]) == [2, 11], "less than half of what may be kept came after it"
-    lately.again([14, 15])
-    lately.again([21, 22, 23, 24, 25])
-    assert lately.again([1, 3, 9, 11]) == [], "all of what may be kept did"
-
-
-def test_of_a_chunk_as_large_as_all_that_is_kept_the_last_is_known() -> None:
-    lately = LatelyRead(MOST_BYTES)
-    assert [lately.again([1]), lately.again([1]), lately.again([1])] == [[], [1], [1]]
-    assert [lately.again([2]), lately.again([3]), lately.again([4]), lately.again([1])] == [[], [], [], []]
-
-
-def test_numbers_of_tiny_chunks_are_bounded() -> None:
-    lately = LatelyRead(1)
-    for first in range(0, 4 * MOST_CHUNKS, 100):
-        lately.again(range(first, first + 100))
-    assert len(lately._now) + len(lately._before) <= MOST_CHUNKS + 200
-
-
 def test_little_is_noted_of_tiny_chunks_and_of_many_files() -> None:
-    kept, chunk = KeptChunks(), np.zeros(1, "u1")
+    kept, chunk = KeptChunks(), np.arange(3, dtype="u1")
     numbers = [kept.kind((f"c/{number}", 0), (), 1) for number in range(MOST_CHUNKS + 1)]
     for number in numbers:
-        kept.keep((number, 0), chunk)
-    assert len(kept._chunks) == len(kept._kinds) == MOST_CHUNKS
-    last, first = (numbers[-1], 0), (numbers[0], 0)
-    assert kept.find(last) is not None and kept.find(first) is None
-    assert [chunk is None for chunk in kept.find_all([last, first])] == [False, True]
+        kept.keep((number, 0, 3, 0), chunk)
+    assert len(kept.chunks) == len(kept._kinds) == MOST_CHUNKS
+    found = kept.find((numbers[-1], 0, 3, 0))
+    assert found is not None and found.tolist() == [0, 1, 2] and not found.flags.writeable
+    assert kept.find((numbers[0], 0, 3, 0)) is None
     assert kept.kind(("c/7", 0), (), 1) == numbers[7]
     assert kept.kind(("c/0", 0), (), 1) not in numbers, "the chunks of a kind that is found no more are of none"
-    assert kept._bytes == len(kept._chunks)
-
-
-def test_a_reader_notes_the_places_of_few_chunks(path: Path) -> None:
-    asked = []
-
-    def where(number: int) -> tuple[int, int, int]:
-        asked.append(number)
-        return number, 1, 0
-
-    with penstock.open(path, device="host") as file:
-        source = file._file._source
-        with source.metadata() as container:
-            info, watch = container.info("gzip"), container.watch("gzip")
-        assert watch is not None
-        how = _decoding(file._file._mover, info, watch, where)
-        assert how is not None
-        for number in (*range(LOOKED_UP), 0, *range(1, LOOKED_UP + 2), 0):
-            assert how.calls[0](number) == (number, 1, 0)
-    assert asked == [*range(LOOKED_UP + 2), 0]
+    kept.clear()
+    assert not len(kept.chunks) and found.tolist() == [0, 1, 2], "what was found stays"
 
 
 def test_what_is_not_simple_is_left_to_a_transfer(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ def staged(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def decoding(*given: Any) -> Any:
         how = usual(*given)
-        return None if how is None else how._replace(is_staged=True)
+        return None if how is None else how._replace(coded={**how.coded, "is_staged": True})
 
     monkeypatch.setattr(small, "_decoding", decoding)
 

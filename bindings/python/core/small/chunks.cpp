@@ -1,10 +1,16 @@
 // See chunks.hpp.
 #include "python/core/small/chunks.hpp"
 
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/tuple.h>
+
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <tuple>
 #include <utility>
+
+#include "python/core/small/kept.hpp"
 
 namespace penstock::python {
 namespace {
@@ -12,7 +18,6 @@ namespace {
 constexpr std::uint64_t kMostChunkBytes = 4 * kMiB;    // decoded: about 10 ms
 constexpr std::uint64_t kMostTogether = 256 * kKiB;    // of several chunks: more are worth the other cores
 constexpr std::uint64_t kMostStream = 4 * kSmallReadBytes;
-constexpr std::uint64_t kLeastAlone = 64 * kKiB;       // some us of copies: worth to let go of the GIL
 constexpr std::uint64_t kCopiedBytesPerNs = 12;  // by one thread, of some MiB that lie in its cache
 
 // Adds the time of its scope.
@@ -28,12 +33,58 @@ class Timed {
     std::chrono::steady_clock::time_point from_ = std::chrono::steady_clock::now();
 };
 
+using Table = nb::ndarray<const std::int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+data::EncodedPlace place_of(std::int64_t offset, std::int64_t bytes, std::int64_t skipped) {
+    return {static_cast<std::uint64_t>(offset), static_cast<std::uint64_t>(bytes), static_cast<std::uint32_t>(skipped),
+            true, true};
+}
+
+// None is known where each is looked for, else all are.
+std::vector<data::EncodedPlace> places_of(const nb::dict& coded) {
+    std::vector<data::EncodedPlace> found(nb::cast<std::size_t>(coded["chunks"]));
+    if (nb::object(coded["table"]).is_none()) return found;
+    const auto table = nb::cast<Table>(coded["table"]);
+    const std::int64_t* row = table.data();
+    for (data::EncodedPlace& place : found) {
+        place = place_of(row[0], row[1], row[2]);
+        row += table.shape(1);
+    }
+    return found;
+}
+
 }  // namespace
 
-engine::EnginePool::LentStaging lend_staging(context::ContextState& state, std::uint64_t bytes) {
-    if (bytes == 0) return state.engine.lend(0);
-    const GilReleased release;
-    return state.engine.lend(bytes);
+ChunkSource::ChunkSource(const nb::dict& coded)
+    : places(places_of(coded)),
+      where(coded["where"]),
+      kept(nb::cast<const PythonKeptChunks&>(coded["kept"]).chunks),
+      kind(nb::cast<std::uint64_t>(coded["kind"])),
+      settles_ns(nb::cast<std::int64_t>(coded["settles_ns"])),
+      pipeline(coded["pipeline"]),
+      steps(nb::cast<const data::Pipeline&>(pipeline)),
+      decoder(nb::cast<std::string>(coded["decoder"])),
+      chunk_bytes(nb::cast<std::uint64_t>(coded["chunk_bytes"])),
+      is_staged(nb::cast<bool>(coded["is_staged"])),
+      lately(chunk_bytes, kept->limits()) {}
+
+// Each chunk is looked for once.
+data::EncodedPlace ChunkReads::place_of(std::uint64_t number) {
+    data::EncodedPlace place = source_.places.at(number);
+    if (place.is_known) return place;
+    const GilHeld held;
+    const nb::object told = source_.where(number);
+    place.is_known = true;
+    if (!told.is_none()) {
+        const auto [offset, bytes, skipped] = nb::cast<std::tuple<std::int64_t, std::int64_t, std::int64_t>>(told);
+        place = python::place_of(offset, bytes, skipped);
+    }
+    source_.places.put(number, place);
+    return place;
+}
+
+data::ChunkKey ChunkReads::key_of(const data::EncodedPlace& place) const noexcept {
+    return {source_.kind, place.offset, place.bytes, place.skipped};
 }
 
 // Finds the chunks that an earlier read has left, and where the others lie. absent: one is not stored, or they are too
@@ -52,24 +103,27 @@ ChunkReads::Found ChunkReads::look_for(std::span<const data::FileRun> runs, Want
     }
     if (numbers.size() == 1) return Found::here;
     wanted.met_bytes = numbers.size() * size;
-    nb::list asked;
-    for (const std::uint64_t number : numbers) asked.append(number);
-    const nb::object all = source_.find_all(asked);
-    if (!PyList_CheckExact(all.ptr()) || !std::cmp_equal(PyList_GET_SIZE(all.ptr()), numbers.size())) {
-        return Found::absent;
+    std::vector<data::EncodedPlace> places;
+    std::vector<data::ChunkKey> keys;
+    for (const std::uint64_t number : numbers) {
+        const data::EncodedPlace place = place_of(number);
+        if (!place.is_stored) return Found::absent;  // to look for others may take long
+        places.push_back(place);
+        keys.push_back(key_of(place));
     }
-    const auto each = nb::borrow<nb::list>(all);
+    std::vector<data::DecodedChunk> found = source_.kept->find_all(keys);
     std::size_t at = 0;
     for (const std::uint64_t number : numbers) {
-        const nb::object found = each[at++];
-        if (!PyTuple_CheckExact(found.ptr())) {
-            if (borrow(number, found) == Found::absent) return Found::absent;
+        const data::EncodedPlace& place = places[at];
+        data::DecodedChunk& chunk = found[at++];
+        if (chunk.data != nullptr) {
+            if (borrow(number, std::move(chunk)) == Found::absent) return Found::absent;
             continue;
         }
+        if (place.bytes == 0 || place.bytes > kMostAhead) return Found::absent;
         wanted.numbers.push_back(number);
-        wanted.places.push_back({nb::cast<std::uint64_t>(found[0]), nb::cast<std::uint64_t>(found[1])});
-        wanted.skipped.push_back(nb::cast<std::uint32_t>(found[2]));
-        if (wanted.places.back().bytes == 0 || wanted.places.back().bytes > kMostAhead) return Found::absent;
+        wanted.places.push_back({place.offset, place.bytes});
+        wanted.skipped.push_back(place.skipped);
     }
     return Found::here;
 }
@@ -79,7 +133,6 @@ ChunkReads::Found ChunkReads::prepare(std::span<const data::FileRun> runs, std::
     if (look_for(runs, wanted) == Found::absent) return Found::absent;
     std::uint64_t bytes = 0;
     for (const data::FileRun& run : runs) bytes += run.bytes;
-    copies_alone_ = wanted.met_bytes != 0 && wanted.numbers.empty() && bytes >= kLeastAlone;
     if (wanted.numbers.size() * source_.chunk_bytes <= kMostTogether) return Found::here;
     if (file_ == nullptr) return Found::not_open;
     const bool takes_all = bytes == wanted.met_bytes;
@@ -88,19 +141,22 @@ ChunkReads::Found ChunkReads::prepare(std::span<const data::FileRun> runs, std::
         if (takes_all || wanted.wholes.contains(number)) wholes.push_back(number);
     }
     ask_again(wholes);
-    if (!decode_ahead(wanted, to)) return Found::absent;
-    copies_alone_ = bytes >= kLeastAlone;
+    return decode_ahead(wanted, to) ? Found::here : Found::absent;
+}
+
+ChunkReads::Found ChunkReads::put(const ChunkPieces& pieces, const MemoryView& memory, const Watched& watched) {
+    const auto lent = context::ContextState::of(context_).engine.lend(source_.is_staged ? memory.bytes : 0);
+    if (source_.is_staged && lent.memory().empty()) return Found::absent;
+    auto* const data = source_.is_staged ? lent.memory().data() : static_cast<std::byte*>(memory.data);
+    if (const Found ready = take(pieces, data); ready != Found::here) return ready;
+    if (decoded_any() && !watched.holds()) return Found::absent;
+    if (source_.is_staged) context_.copy_to_device(memory.data, data, memory.bytes);
+    if (decoded_any()) keep();
     return Found::here;
 }
 
 ChunkReads::Found ChunkReads::take(const ChunkPieces& pieces, std::byte* to) {
     if (const Found ready = prepare(pieces.runs, to); ready != Found::here) return ready;
-    if (!copies_alone_) return copy_all(pieces, to);
-    const GilReleased release;
-    return copy_all(pieces, to);
-}
-
-ChunkReads::Found ChunkReads::copy_all(const ChunkPieces& pieces, std::byte* to) {
     for (const data::FileRun& run : pieces.runs) {
         const Found found = copy(run.file_offset, run.bytes, to + run.memory_offset);
         if (found != Found::here) return found;
@@ -111,19 +167,23 @@ ChunkReads::Found ChunkReads::copy_all(const ChunkPieces& pieces, std::byte* to)
 
 // Memory for a chunk of which a part is wanted.
 std::byte* ChunkReads::new_chunk(std::uint64_t number) {
-    PyObject* const chunk = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(source_.chunk_bytes));
-    if (chunk == nullptr) throw nb::python_error();
-    made_.push_back({number, nb::steal(chunk)});
-    return reinterpret_cast<std::byte*>(PyBytes_AS_STRING(chunk));
+    auto chunk = std::make_unique_for_overwrite<std::byte[]>(source_.chunk_bytes);
+    std::byte* const data = chunk.get();
+    made_.push_back({number, std::move(chunk)});
+    return data;
+}
+
+bool ChunkReads::may_keep() const noexcept {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    return std::chrono::nanoseconds(now).count() >= source_.settles_ns;
 }
 
 // Of chunks that will be decoded whole. Those that are not read again soon would take others' place.
 void ChunkReads::ask_again(const std::vector<std::uint64_t>& numbers) {
     wholes_.insert(numbers.begin(), numbers.end());
-    if (!source_.decodes_slowly || numbers.empty()) return;
-    nb::list asked;
-    for (const std::uint64_t number : numbers) asked.append(number);
-    for (const nb::handle one : nb::cast<nb::list>(source_.again(asked))) again_.insert(nb::cast<std::uint64_t>(one));
+    if (!source_.decodes_slowly.load(std::memory_order_relaxed) || numbers.empty() || !may_keep()) return;
+    const std::vector<std::uint64_t> found = source_.lately.again(numbers);
+    again_.insert(found.begin(), found.end());
 }
 
 bool ChunkReads::decode_ahead(const Wanted& wanted, std::byte* to) {
@@ -140,11 +200,9 @@ bool ChunkReads::decode_ahead(const Wanted& wanted, std::byte* to) {
         boxes.push_back({box, 0});
         made.push_back({is_straight ? nullptr : static_cast<const std::byte*>(box.destination), true});
     }
-    const auto& pipeline = nb::cast<const data::Pipeline&>(source_.pipeline);
-    const GilReleased release;
     const Timed timed(decoding_);
-    data::ChunksRead read =
-        data::read_and_decode({*file_, wanted.places}, data::ChunkWork{pipeline, chunks, boxes}, share_.options());
+    data::ChunksRead read = data::read_and_decode({*file_, wanted.places},
+                                                  data::ChunkWork{source_.steps, chunks, boxes}, share_.options());
     if (read.left || read.decoded.done != chunks.size()) return false;
     moved_ = std::move(read.reads);
     decoded_ahead_ = true;
@@ -175,44 +233,37 @@ ChunkReads::Found ChunkReads::find(std::uint64_t number, std::byte* whole) {
         number_ = number;
         return Found::here;
     }
-    const nb::object found = source_.find(number);
-    if (found.is_none()) return Found::absent;
-    if (PyTuple_CheckExact(found.ptr())) return decode(number, found, whole);
-    return borrow(number, found);
+    const data::EncodedPlace place = place_of(number);
+    if (!place.is_stored) return Found::absent;
+    data::DecodedChunk chunk = source_.kept->find(key_of(place));
+    return chunk.data != nullptr ? borrow(number, std::move(chunk)) : decode(number, place, whole);
 }
 
 // A chunk that an earlier read has left.
-ChunkReads::Found ChunkReads::borrow(std::uint64_t number, const nb::object& chunk) {
-    Py_buffer view;
-    if (PyObject_GetBuffer(chunk.ptr(), &view, PyBUF_SIMPLE) != 0) throw nb::python_error();
-    borrowed_.push_back(view);
-    if (static_cast<std::uint64_t>(view.len) != source_.chunk_bytes) return Found::absent;
-    now_ = here_[number] = {static_cast<const std::byte*>(view.buf), false};
+ChunkReads::Found ChunkReads::borrow(std::uint64_t number, data::DecodedChunk&& chunk) {
+    if (chunk.bytes != source_.chunk_bytes) return Found::absent;
+    borrowed_.push_back(std::move(chunk));
+    now_ = here_[number] = {borrowed_.back().data.get(), false};
     number_ = number;
     return Found::here;
 }
 
-ChunkReads::Found ChunkReads::decode(std::uint64_t number, nb::handle place, std::byte* whole) {
-    const auto bytes = nb::cast<std::uint64_t>(place[1]), size = source_.chunk_bytes;
+ChunkReads::Found ChunkReads::decode(std::uint64_t number, const data::EncodedPlace& place, std::byte* whole) {
+    const std::uint64_t bytes = place.bytes, size = source_.chunk_bytes;
     if (bytes == 0 || bytes > kMostStream || size > kMostChunkBytes) return Found::absent;
     if (!streams_.empty() && (streams_.size() + 1) * size > kMostTogether) return Found::absent;
     if (file_ == nullptr) return Found::not_open;
-    const auto offset = nb::cast<std::uint64_t>(place[0]);
-    const auto skipped = nb::cast<std::uint32_t>(place[2]);
-    const auto& pipeline = nb::cast<const data::Pipeline&>(source_.pipeline);
     if (whole != nullptr) ask_again({number});
     const bool is_straight = whole != nullptr && !again_.contains(number);
     std::byte* const into = is_straight ? whole : new_chunk(number);
-    bool is_whole = false;
     {
-        const GilReleased release;
         const Timed timed(decoding_);
-        const auto stream = std::make_unique<std::byte[]>(bytes + data::kStreamPadding);
+        const auto stream = std::make_unique_for_overwrite<std::byte[]>(bytes + data::kStreamPadding);
         data::Scratch scratch;
-        is_whole = read_stream(offset, {stream.get(), bytes}) &&
-                   pipeline.decode({{stream.get(), bytes}, skipped, true}, {into, size}, scratch).empty();
+        if (!read_stream(place.offset, {stream.get(), bytes})) return Found::absent;
+        const data::StoredStream stored{{stream.get(), bytes}, place.skipped, true};
+        if (!source_.steps.decode(stored, {into, size}, scratch).empty()) return Found::absent;
     }
-    if (!is_whole) return Found::absent;
     streams_.push_back(bytes);
     decoded_bytes_ += size;
     now_ = {is_straight ? nullptr : into, true};
@@ -232,10 +283,13 @@ bool ChunkReads::read_stream(std::uint64_t offset, std::span<std::byte> stream) 
 }
 
 void ChunkReads::keep() const {
-    source_.decodes_slowly = decoding_ >= std::chrono::nanoseconds(decoded_bytes_ / kCopiedBytesPerNs);
+    const bool slowly = decoding_ >= std::chrono::nanoseconds(decoded_bytes_ / kCopiedBytesPerNs);
+    source_.decodes_slowly.store(slowly, std::memory_order_relaxed);
+    if (!may_keep()) return;
     for (const Made& one : made_) {
-        const bool is_wanted = again_.contains(one.number) ? source_.decodes_slowly : !wholes_.contains(one.number);
-        if (is_wanted) source_.keep(one.number, one.chunk);
+        const bool is_wanted = again_.contains(one.number) ? slowly : !wholes_.contains(one.number);
+        if (!is_wanted) continue;
+        source_.kept->keep(key_of(source_.places.at(one.number)), {one.chunk, source_.chunk_bytes});
     }
 }
 

@@ -14,8 +14,8 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <list>
 #include <map>
+#include <memory>
 #include <set>
 #include <span>
 #include <string>
@@ -24,23 +24,31 @@
 #include "context/state.hpp"
 #include "data/decode/pipeline.hpp"
 #include "data/decode/read_chunks.hpp"
+#include "data/kept/chunk_places.hpp"
+#include "data/kept/kept_chunks.hpp"
 #include "data/layout/layout.hpp"
 #include "python/core/small/tally.hpp"
+#include "python/core/small/watched.hpp"
 
 namespace penstock::python {
 
+// Encoded chunks of one dataset. They count as if they lay side by side, decoded.
 struct ChunkSource {
-    // By its number among those that are stored: a decoded chunk as bytes; (file offset, bytes, skipped filters) of one
-    // that is to be decoded; or None.
-    nb::object find{};
-    nb::object find_all{};  // as find, of a list of numbers: a list, or None where find gives None for one
-    nb::object keep{};   // (number, decoded chunk): for later reads
-    nb::object again{};  // (list of numbers) of chunks that are decoded whole now: those that were so lately
-    nb::object pipeline{};
-    std::string decoder{};  // as evidence says it
-    std::uint64_t chunk_bytes = 0;  // 0: chunks are stored as they are read
-    bool is_staged = false;         // the host does not reach the memory that is read to
-    mutable bool decodes_slowly = true;  // the last read did, so that a copy is faster; guarded by the GIL
+    // A dict of Python, see small.py.
+    explicit ChunkSource(const nb::dict& coded);
+
+    mutable data::ChunkPlaces places;
+    nb::object where;  // an unknown chunk lies, by its number: (file offset, bytes, mask), or None; needs the GIL
+    std::shared_ptr<data::KeptChunks> kept;
+    std::uint64_t kind;       // of the chunks, among those that are kept
+    std::int64_t settles_ns;  // since 1970: what is read before then is not kept
+    nb::object pipeline;      // whose memory is `steps`
+    const data::Pipeline& steps;
+    std::string decoder;  // as evidence says it
+    std::uint64_t chunk_bytes;
+    bool is_staged;  // the host does not reach the memory that is read to
+    mutable data::LatelyRead lately;
+    mutable std::atomic<bool> decodes_slowly{true};  // the last read did, so that a copy is faster
 };
 
 // What a read of decoded chunks consists of.
@@ -67,34 +75,26 @@ class ShareOfCores {
     unsigned threads_;
 };
 
-// Memory in front of that of a GPU, as Engine::lend gives it. Lets go of the GIL: to register memory and to end idle
-// paths takes milliseconds.
-engine::EnginePool::LentStaging lend_staging(context::ContextState& state, std::uint64_t bytes);
-
-// Requires: the GIL, for all of it. It is let go of while bytes are read and decoded.
+// Without the GIL, but for count(). It is taken only to ask Python where a chunk lies that no read has touched.
 class ChunkReads {
   public:
     enum class Found { absent, not_open, here };
     static constexpr std::uint64_t kMostAhead = 16 * kMiB;  // decoded; as many bytes are kept for later reads
-    ChunkReads(const ChunkSource& source, const File* file, context::ContextState& state)
-        : source_(source), file_(file), share_(state) {}
-    ~ChunkReads() {
-        for (Py_buffer& one : borrowed_) PyBuffer_Release(&one);
-    }
+    ChunkReads(const ChunkSource& source, const File* file, const Context& context)
+        : source_(source), file_(file), context_(context), share_(context::ContextState::of(context)) {}
     ChunkReads(const ChunkReads&) = delete;
     ChunkReads& operator=(const ChunkReads&) = delete;
 
-    // Bytes of the dataset, whose chunks count as if they lay side by side. `to`: memory of the host, where memory
-    // offset 0 is. not_open: a chunk must be decoded, and there is no file.
-    Found take(const ChunkPieces& pieces, std::byte* to);
+    // Bytes of the dataset to memory, where memory offset 0 is: straight, or by staging memory. Keeps chunks for later
+    // reads. not_open: a chunk must be decoded, and there is no file.
+    Found put(const ChunkPieces& pieces, const MemoryView& memory, const Watched& watched);
     bool decoded_any() const noexcept { return !streams_.empty() || decoded_ahead_; }
-    void keep() const;  // chunks for later reads
     void count(SmallTally& tally) const;
 
   private:
     struct Made {
         std::uint64_t number;
-        nb::object chunk;
+        std::shared_ptr<const std::byte[]> chunk;
     };
     struct Here {
         const std::byte* data;  // null: it went straight to its place
@@ -107,24 +107,29 @@ class ChunkReads {
         std::uint64_t met_bytes = 0;                     // of all chunks that are needed, decoded
         std::map<std::uint64_t, std::uint64_t> wholes{};  // chunks that are wanted whole, and where in memory
     };
+    Found take(const ChunkPieces& pieces, std::byte* to);
+    void keep() const;
     // Before copy() of these runs: finds the chunks that they need, and decodes those that no read has left, if those
     // are many.
     Found prepare(std::span<const data::FileRun> runs, std::byte* to);
-    Found copy_all(const ChunkPieces& pieces, std::byte* to);
     Found copy(std::uint64_t from, std::uint64_t bytes, std::byte* to);
     Found look_for(std::span<const data::FileRun> runs, Wanted& wanted);
     bool decode_ahead(const Wanted& wanted, std::byte* to);
     std::byte* new_chunk(std::uint64_t number);
     Found find(std::uint64_t number, std::byte* whole);
-    Found borrow(std::uint64_t number, const nb::object& chunk);
+    data::EncodedPlace place_of(std::uint64_t number);
+    data::ChunkKey key_of(const data::EncodedPlace& place) const noexcept;
+    bool may_keep() const noexcept;
+    Found borrow(std::uint64_t number, data::DecodedChunk&& chunk);
     void ask_again(const std::vector<std::uint64_t>& numbers);
-    Found decode(std::uint64_t number, nb::handle place, std::byte* whole);
+    Found decode(std::uint64_t number, const data::EncodedPlace& place, std::byte* whole);
     bool read_stream(std::uint64_t offset, std::span<std::byte> stream);
 
     const ChunkSource& source_;
     const File* file_;
+    const Context& context_;
     const ShareOfCores share_;
-    std::list<Py_buffer> borrowed_{};
+    std::vector<data::DecodedChunk> borrowed_{};
     std::map<std::uint64_t, Here> here_{};  // chunks, which borrowed_ and made_ hold
     Here now_{};  // chunk number_
     std::uint64_t number_ = 0;
@@ -136,7 +141,6 @@ class ChunkReads {
     std::uint64_t decoded_bytes_ = 0;                 // in that time
     data::RunsMoved moved_{};  // by prepare()
     bool decoded_ahead_ = false;
-    bool copies_alone_ = false;  // many bytes, of chunks that are all here: copies ask Python nothing
     std::vector<std::uint64_t> streams_;
     std::vector<SmallRead> reads_;
 };

@@ -15,6 +15,7 @@
 
 #include <array>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <utility>
 
@@ -27,6 +28,7 @@
 #include "python/core/array.hpp"
 #include "python/core/small/chunks.hpp"
 #include "python/core/small/index.hpp"
+#include "python/core/small/kept.hpp"
 #include "python/core/small/rows.hpp"
 #include "python/core/small/tally.hpp"
 #include "python/core/small/watched.hpp"
@@ -63,7 +65,7 @@ class SmallReader {
         bool backwards = false;        // the dimensions of the file are the other way round
         Watched watched;
         nb::object array_class, dtype;  // of what is read
-        ChunkSource chunks{};           // the layout then counts as if decoded chunks lay side by side
+        std::unique_ptr<const ChunkSource> chunks{};  // null: they are stored as they are read
     };
 
     SmallReader(Context context, std::shared_ptr<SmallTally> tally, Source source)
@@ -399,7 +401,7 @@ class SmallReader {
         return file_.is_valid() ? nb::object(file_()) : nb::none();
     }
 
-    bool coded() const noexcept { return source_.chunks.chunk_bytes != 0; }
+    bool coded() const noexcept { return source_.chunks != nullptr; }
     bool takes_boxes() const noexcept { return emulated_ || coded(); }  // larger than small ones
     std::uint64_t bytes_of(const Asked& asked) const noexcept { return asked.elements * layout_.item_bytes(); }
     std::uint64_t shaped_bytes(const Asked& asked) const noexcept {
@@ -439,27 +441,49 @@ class SmallReader {
     // `find_place` is called without the GIL.
     template <typename FindPlace>
     Took take(const Asked& asked, const ChunkPieces& pieces, const FindPlace& find_place) {
-        const std::span<const FileRun> runs = pieces.runs;
         const nb::object held = held_file();
         const File* const file = held.is_none() ? nullptr : &nb::cast<const PythonFile&>(held).file;
-        if (!coded() && file == nullptr) return Took::not_open;
-        ReadPlace place;
-        std::array<SmallRead, kMostReads> reads;
         try {
-            {
-                const GilReleased release;
-                if (!watched_.holds()) return Took::nothing;
-                place = find_place();
-                if (coded() && place.after) context_.synchronize_stream(*place.after);
-                if (!coded() && !move(*file, runs, place, reads)) return Took::nothing;
-            }
-            if (coded()) return take_chunks(asked, pieces, {file, place.memory});
+            if (coded()) return take_chunks(asked, pieces, file, find_place);
+            return file == nullptr ? Took::not_open : take_runs(asked, pieces.runs, *file, find_place);
         } catch (const Error&) {
             return Took::nothing;
         } catch (const std::bad_alloc&) {
             return Took::nothing;
         }
+    }
+
+    template <typename FindPlace>
+    Took take_runs(const Asked& asked, std::span<const FileRun> runs, const File& file, const FindPlace& find_place) {
+        std::array<SmallRead, kMostReads> reads;
+        {
+            const GilReleased release;
+            if (!watched_.holds() || !move(file, runs, find_place(), reads)) return Took::nothing;
+        }
         count(asked, std::span(reads).first(runs.size()));
+        return Took::all;
+    }
+
+    // Out of decoded chunks.
+    template <typename FindPlace>
+    Took take_chunks(const Asked& asked, const ChunkPieces& pieces, const File* file, const FindPlace& find_place) {
+        ChunkReads chunks(*source_.chunks, file, context_);
+        std::uint64_t staged_bytes = 0;
+        {
+            const GilReleased release;
+            if (!watched_.holds()) return Took::nothing;
+            const ReadPlace place = find_place();
+            if (place.after) context_.synchronize_stream(*place.after);
+            const auto found = chunks.put(pieces, place.memory, watched_);
+            if (found == ChunkReads::Found::not_open) return Took::not_open;
+            if (found != ChunkReads::Found::here) return Took::nothing;
+            if (source_.chunks->is_staged) staged_bytes = place.memory.bytes;
+            if (source_.swap_bytes != 0) swap(place.memory);
+        }
+        if (staged_bytes != 0) tally_->add_staged(staged_bytes);
+        ++(chunks.decoded_any() ? tally_->reads : tally_->kept_reads);
+        tally_->requested_bytes += bytes_of(asked);
+        chunks.count(*tally_);
         return Took::all;
     }
 
@@ -484,30 +508,6 @@ class SmallReader {
         }
         if (source_.swap_bytes != 0) swap(memory);
         return true;
-    }
-
-    // Out of decoded chunks, to the place itself or to staging memory in front of it.
-    Took take_chunks(const Asked& asked, const ChunkPieces& pieces, std::pair<const File*, MemoryView> place) {
-        const bool is_staged = source_.chunks.is_staged;
-        const auto lent = lend_staging(context::ContextState::of(context_), is_staged ? place.second.bytes : 0);
-        if (is_staged && lent.memory().empty()) return Took::nothing;
-        auto* const data = is_staged ? lent.memory().data() : static_cast<std::byte*>(place.second.data);
-        ChunkReads chunks(source_.chunks, place.first, context::ContextState::of(context_));
-        if (const auto ready = chunks.take(pieces, data); ready != ChunkReads::Found::here) {
-            return ready == ChunkReads::Found::not_open ? Took::not_open : Took::nothing;
-        }
-        if (chunks.decoded_any() && !watched_.holds()) return Took::nothing;
-        if (is_staged) {
-            const GilReleased release;
-            context_.copy_to_device(place.second.data, data, place.second.bytes);
-        }
-        if (chunks.decoded_any()) chunks.keep();
-        if (is_staged) tally_->add_staged(place.second.bytes);
-        if (source_.swap_bytes != 0) swap(place.second);
-        ++(chunks.decoded_any() ? tally_->reads : tally_->kept_reads);
-        tally_->requested_bytes += bytes_of(asked);
-        chunks.count(*tally_);
-        return Took::all;
     }
 
     void swap(const MemoryView& memory) const { swap(memory, memory.data); }
@@ -558,8 +558,7 @@ std::unique_ptr<SmallReader> reader_of(const Context& context, std::shared_ptr<S
     SmallReader::Source source{Layout(stored_of(stored)), swap_bytes,           nb::cast<bool>(stored["backwards"]),
                                watched_of(watched),       stored["array_class"], stored["dtype"]};
     if (const nb::object coded = stored["coded"]; !coded.is_none()) {
-        source.chunks = {coded[0], coded[1], coded[2], coded[3], coded[4], nb::cast<std::string>(coded[5]),
-                         nb::cast<std::uint64_t>(coded[6]), nb::cast<bool>(coded[7])};
+        source.chunks = std::make_unique<const ChunkSource>(nb::cast<nb::dict>(coded));
     }
     return std::make_unique<SmallReader>(context, std::move(tally), std::move(source));
 }
@@ -585,6 +584,7 @@ nb::object read_first(const Context& context, std::shared_ptr<SmallTally> tally,
 
 void bind_small_read(nb::module_& module) {
     bind_tally(module);
+    bind_kept(module);
     module.def("read_first", &read_first, nb::arg("context"), nb::arg("tally"), nb::arg("told"),
                nb::arg("index").none());
     nb::class_<SmallReader>(module, "SmallReader")

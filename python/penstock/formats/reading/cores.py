@@ -117,7 +117,7 @@ def _decode_and_keep(
     for row, key in enumerate(keys):
         _put(mover, packed.part(row, row + 1), plain[row], memory)
         if key is not None:
-            mover.kept.keep(key, plain[row] if packed.count == 1 else plain[row].copy())
+            mover.kept.keep(key, plain[row])
     return True
 
 

@@ -17,22 +17,23 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
+from penstock import _core
 from penstock.formats.model import Filter
 from penstock.formats.reading.pieces import Packed
 
 MOST_BYTES = 32 << 20  # of one open file
-MOST_CHUNKS = 16 << 10  # of one open file: each takes some 600 bytes beside its own
+MOST_CHUNKS = 16 << 10  # of one open file: each takes some 150 bytes beside its own
 CALL_BYTES = 16 << 20  # that the chunks of a call decode to, at most, to be kept
 Key = tuple[int, ...]  # of a chunk: its kind, then offset, bytes and mask in its file
+_NEVER_NS = (1 << 63) - 1
 _SETTLED_NS = 2_000_000_000  # since the last change of the file: some file systems tell times in whole seconds
 
 
 class KeptChunks:
-    """Of one open file, the latest used."""
+    """Of one open file, the latest used. Native readers share `chunks`, and need no lock of Python for them."""
 
     def __init__(self) -> None:
-        self._chunks: OrderedDict[Key, np.ndarray] = OrderedDict()
-        self._bytes = 0
+        self.chunks = _core.KeptChunks(MOST_BYTES, MOST_CHUNKS)
         self._kinds: OrderedDict[Hashable, int] = OrderedDict()  # of chunks: keys have their numbers, and are short
         self._numbers = itertools.count()  # of kinds: none is given twice
         self._lock = threading.Lock()
@@ -50,53 +51,18 @@ class KeptChunks:
             return number
 
     def find(self, key: Key) -> np.ndarray | None:
-        with self._lock:
-            chunk = self._chunks.get(key)
-            if chunk is not None:
-                self._chunks.move_to_end(key)
-            return chunk
-
-    def find_all(self, keys: Sequence[Key]) -> list[np.ndarray | None]:
-        """As find(), of many: one after the other takes four times as long."""
-        with self._lock:
-            found = [self._chunks.get(key) for key in keys]
-            for key, chunk in zip(keys, found, strict=True):
-                if chunk is not None:
-                    self._chunks.move_to_end(key)
-            return found
+        """uint8, read-only: memory that readers share."""
+        chunk = self.chunks.find(key)
+        return None if chunk is None else np.frombuffer(chunk, np.uint8)
 
     def keep(self, key: Key, chunk: np.ndarray) -> None:
-        with self._lock:
-            if key not in self._chunks:
-                self._chunks[key] = chunk
-                self._bytes += chunk.nbytes
-            while self._bytes > MOST_BYTES or len(self._chunks) > MOST_CHUNKS:
-                self._bytes -= self._chunks.popitem(last=False)[1].nbytes
+        """A copy of it."""
+        self.chunks.keep(key, chunk)
 
     def clear(self) -> None:
         with self._lock:
-            self._chunks.clear()
+            self.chunks.clear()
             self._kinds.clear()
-            self._bytes = 0
-
-
-class LatelyRead:
-    """Which chunks of one dataset were read whole a short time ago: since then, between a half and all of what is kept
-    at most were. By two sets of numbers: an order of them takes ten times as long."""
-
-    def __init__(self, chunk_bytes: int) -> None:
-        self._most = max(1, min(MOST_BYTES // chunk_bytes, MOST_CHUNKS) // 2)
-        self._now: set[int] = set()
-        self._before: set[int] = set()
-
-    def again(self, numbers: Sequence[int]) -> list[int]:
-        """Those of the chunks, which are read whole now, that were so lately."""
-        now, before = self._now, self._before
-        found = [number for number in numbers if number in now or number in before]
-        now.update(numbers)
-        if len(now) > self._most:
-            self._before, self._now = now, set()
-        return found
 
 
 def is_little(packed: Packed) -> bool:
@@ -128,13 +94,13 @@ def file_stamp(file: str) -> tuple[int, ...] | None:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-def may_keep(stamp: tuple[int, ...], chunk_bytes: int) -> bool:
-    """Whether a chunk of which a part was read is to be kept, of a file with this stamp."""
-    return chunk_bytes <= CALL_BYTES and _settled(stamp) is not None
+def settles_ns(stamp: tuple[int, ...], chunk_bytes: int) -> int:
+    """From when on, in nanoseconds since 1970, chunks of a file with this stamp may be kept."""
+    return max(stamp[3:]) + _SETTLED_NS if chunk_bytes <= CALL_BYTES else _NEVER_NS
 
 
 def _settled(stamp: tuple[int, ...] | None) -> Hashable | None:
-    return None if stamp is None or time.time_ns() - max(stamp[3:]) < _SETTLED_NS else stamp
+    return None if stamp is None or time.time_ns() < max(stamp[3:]) + _SETTLED_NS else stamp
 
 
 def file_bytes(name: str) -> int:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +27,7 @@ from penstock._arrays.selection import is_list, select
 from penstock._files.open_files import Lease
 from penstock.formats.model import Box, ChunkLookup, ChunkTable, Container, DatasetInfo, Extent, FilePart, Watch
 from penstock.formats.reading.cores import decoder_name
-from penstock.formats.reading.kept import Key, LatelyRead, file_stamp, may_keep
+from penstock.formats.reading.kept import file_stamp, settles_ns
 from penstock.formats.reading.mover import Mover
 from penstock.formats.reading.request import SMALL_BYTES, Request, arrange, word_of
 
@@ -68,7 +67,7 @@ class Readers(NamedTuple):
         chunks, how = found
         stored = described(info, chunks)
         stored["array_class"], stored["dtype"], stored["backwards"] = Array, info.dtype.native, info.order != "C"
-        stored["coded"] = None if how is None else (*how.calls, *how[1:3], info.chunk_bytes, how.is_staged)
+        stored["coded"] = None if how is None else how.coded
         return _core.SmallReader(self.raw, self.tally, stored, (*watch, None if how is None else how.changed_ns))
 
 
@@ -93,20 +92,10 @@ def described(info: DatasetInfo, chunks: np.ndarray | int) -> dict[str, Any]:
 
 
 class _How(NamedTuple):
-    """How chunks are decoded. `calls`: find(number) gives one that was decoded before, where one that is not yet lies,
-    or None; find_all(numbers) gives what find() does of each, or None where it does so of one; keep(number, chunk)
-    keeps it; again(numbers) of chunks that were read whole tells which were so lately."""
+    """How chunks are decoded: as the native ChunkSource takes it, and when the file changed, which must stay."""
 
-    calls: tuple[
-        Callable[[int], Any],
-        Callable[[list[int]], list[Any] | None],
-        Callable[[int, bytes], None],
-        Callable[[list[int]], list[int]],
-    ]
-    pipeline: _core.Pipeline
-    decoder: str
-    changed_ns: int  # of the file, which must stay
-    is_staged: bool  # to memory of the host, from which the device copies
+    coded: dict[str, Any]
+    changed_ns: int
 
 
 _Found = tuple[np.ndarray | int, _How | None] | None  # without how: chunks are stored as they are read
@@ -194,7 +183,7 @@ def _coded_chunks(mover: Mover, info: DatasetInfo, table: ChunkTable, watch: Wat
         return None
     order = np.argsort(cells, kind="stable")
     columns = [np.asarray(column)[order] for column in (table.offset_bytes, table.bytes, masks)]
-    how = _decoding(mover, info, watch, lambda number: tuple(int(column[number]) for column in columns))
+    how = _decoding(mover, info, watch, {"chunks": len(order), "table": np.column_stack(columns).astype(np.int64)})
     if how is None:
         return None
     places = np.arange(len(order), dtype=np.int64) * info.chunk_bytes
@@ -204,10 +193,11 @@ def _coded_chunks(mover: Mover, info: DatasetInfo, table: ChunkTable, watch: Wat
 def _looked_up(mover: Mover, info: DatasetInfo, watch: Watch, chunks: tuple[ChunkLookup, list[int]]) -> _Found:
     """As _coded_chunks, where each chunk is looked for when it is read."""
     lookup, grid = chunks
-    how = _decoding(mover, info, watch, lambda number: lookup(_cell_at(number, grid)))
+    count = math.prod(grid)
+    how = _decoding(mover, info, watch, {"chunks": count, "where": lambda number: lookup(_cell_at(number, grid))})
     if how is None:
         return None
-    cells = np.arange(math.prod(grid), dtype=np.int64)
+    cells = np.arange(count, dtype=np.int64)
     return np.column_stack([cells, cells * info.chunk_bytes]), how
 
 
@@ -219,51 +209,27 @@ def _cell_at(number: int, grid: list[int]) -> list[int]:
     return cell[::-1]
 
 
-def _decoding(
-    mover: Mover, info: DatasetInfo, watch: Watch, where: Callable[[int], tuple[int, ...] | None]
-) -> _How | None:
-    """`where(number)`: offset, bytes and mask of a chunk, the same each time."""
+def _decoding(mover: Mover, info: DatasetInfo, watch: Watch, chunks: dict[str, Any]) -> _How | None:
+    """`chunks`: how many there are, and a table of int64 [n, 3], the offset, bytes and mask of each; or `where` that
+    tells them of the number of one, the same each time, or None of one that is not stored."""
     filters, pipeline, stamp = info.pipeline, mover.pipeline(info), file_stamp(watch.file)
     if isinstance(filters, str) or isinstance(pipeline, str) or info.edge_cut:
         return None
     if stamp is None or stamp[:4] != watch[1:]:
         return None
-    kept = mover.kept
-    kind = kept.kind((watch.file, stamp), filters, info.chunk_bytes)
-    lately = LatelyRead(info.chunk_bytes)
-
-    @lru_cache(LOOKED_UP)
-    def key_of(number: int) -> Key | None:
-        place = where(number)
-        return None if place is None else (kind, *place)
-
-    def find(number: int) -> Any:
-        key = key_of(number)
-        if key is None:
-            return None
-        chunk = kept.find(key)
-        return key[1:] if chunk is None else chunk
-
-    def find_all(numbers: list[int]) -> list[Any] | None:
-        keys = []
-        for number in numbers:
-            key = key_of(number)
-            if key is None:
-                return None  # others are not looked for, which may take long
-            keys.append(key)
-        return [key[1:] if chunk is None else chunk for key, chunk in zip(keys, kept.find_all(keys), strict=True)]
-
-    def keep(number: int, chunk: bytes) -> None:
-        key = key_of(number)
-        if key is not None and may_keep(stamp, info.chunk_bytes):
-            kept.keep(key, np.frombuffer(chunk, np.uint8))
-
-    def again(numbers: list[int]) -> list[int]:
-        if not may_keep(stamp, info.chunk_bytes):
-            return []
-        return lately.again(numbers)
-
-    return _How((find, find_all, keep, again), pipeline, decoder_name(filters), stamp[4], not mover.emulated)
+    coded = {
+        "table": None,
+        "where": None,
+        **chunks,
+        "kept": mover.kept.chunks,
+        "kind": mover.kept.kind((watch.file, stamp), filters, info.chunk_bytes),
+        "settles_ns": settles_ns(stamp, info.chunk_bytes),
+        "pipeline": pipeline,
+        "decoder": decoder_name(filters),
+        "chunk_bytes": info.chunk_bytes,
+        "is_staged": not mover.emulated,
+    }
+    return _How(coded, stamp[4])
 
 
 def _cells(info: DatasetInfo, table: ChunkTable) -> np.ndarray | None:
