@@ -20,8 +20,8 @@ std::uint64_t size_of_block(std::uint64_t bytes) {
 
 }  // namespace
 
-KeptMemory::KeptMemory(MemorySource source, std::uint64_t most_bytes)
-    : source_(std::move(source)), most_bytes_(most_bytes) {}
+KeptMemory::KeptMemory(MemorySource source, std::uint64_t most_bytes, std::uint64_t spare_bytes)
+    : source_(std::move(source)), most_bytes_(most_bytes), spare_bytes_(spare_bytes) {}
 
 KeptMemory::~KeptMemory() { release_all(); }
 
@@ -40,9 +40,17 @@ KeptMemory::Blocks KeptMemory::take_kept(std::uint64_t bytes) noexcept {
     const std::lock_guard lock(mutex_);
     const auto at = std::find_if(kept_.begin(), kept_.end(), [&](const SpareBlock& it) { return it.bytes == bytes; });
     if (at == kept_.end()) return one;
+    if (at->turn > settled_turn_ && !is_worth_a_wait(bytes)) return one;
     one.splice(one.end(), kept_, at);
     kept_bytes_ -= bytes;
     return one;
+}
+
+// Whether there are as many blocks of the size as there should be: the wait is then for all of them.
+bool KeptMemory::is_worth_a_wait(std::uint64_t bytes) const noexcept {
+    const auto is_of_size = [&](const SpareBlock& it) { return it.bytes == bytes; };
+    const auto there = static_cast<std::uint64_t>(std::count_if(kept_.begin(), kept_.end(), is_of_size));
+    return there >= std::clamp<std::uint64_t>(spare_bytes_ / bytes, 1, kMostSpares);
 }
 
 KeptMemory::Blocks KeptMemory::take_new(std::uint64_t bytes) {

@@ -22,6 +22,7 @@ class KeptMemory {
   public:
     static constexpr std::uint64_t kLargestBlock = 32 * kMiB;
     static constexpr std::size_t kMostKeptBlocks = 256;
+    static constexpr std::uint64_t kMostSpares = 16;
 
     // What the device does, in any thread.
     struct MemorySource {
@@ -30,7 +31,9 @@ class KeptMemory {
         std::function<bool()> settle;  // waits for all work of the device; false where it cannot say that it has ended
     };
 
-    KeptMemory(MemorySource source, std::uint64_t most_bytes);
+    // To wait for all work of the device takes longer than the rest. With several spare blocks of a size there is one
+    // wait for as many takes. `spare_bytes`: of one size, for which new blocks are made rather than waited for.
+    KeptMemory(MemorySource source, std::uint64_t most_bytes, std::uint64_t spare_bytes = 0);
     ~KeptMemory();
     KeptMemory(const KeptMemory&) = delete;
     KeptMemory& operator=(const KeptMemory&) = delete;
@@ -54,6 +57,7 @@ class KeptMemory {
     using Blocks = std::list<SpareBlock>;
 
     Blocks take_kept(std::uint64_t bytes) noexcept;
+    bool is_worth_a_wait(std::uint64_t bytes) const noexcept;
     Blocks take_new(std::uint64_t bytes);
     void* allocate(std::uint64_t bytes);
     bool make_settled(const SpareBlock& block);
@@ -63,7 +67,7 @@ class KeptMemory {
     void release_all() noexcept;
 
     const MemorySource source_;
-    const std::uint64_t most_bytes_;
+    const std::uint64_t most_bytes_, spare_bytes_;
     mutable std::mutex mutex_;       // guards what follows; no call of the device is made under it
     std::map<void*, Blocks> held_;   // each block that has a holder
     Blocks kept_;                    // the one that was given back first comes first

@@ -63,6 +63,23 @@ TEST_F(KeptMemoryTest, one_wait_is_for_all_blocks_that_were_given_back_before_it
     memory.give_back(b);
 }
 
+TEST_F(KeptMemoryTest, with_spare_blocks_many_takes_need_one_wait) {
+    KeptMemory memory(source(), kMiB, 4 * 4096);
+    for (int i = 0; i < 400; ++i) memory.give_back(memory.take(4096));
+    EXPECT_EQ(allocated, 4);
+    EXPECT_EQ(waits, 99) << "the first four are new";
+    for (int i = 0; i < 10; ++i) memory.give_back(memory.take(5 * 4096));
+    EXPECT_EQ(allocated, 5) << "of a size that is larger than all spare bytes there is one";
+    for (int i = 0; i < 400; ++i) memory.give_back(memory.take(2 * 4096));
+    EXPECT_EQ(allocated, 7) << "as many as the spare bytes have room for";
+}
+
+TEST_F(KeptMemoryTest, spare_blocks_of_small_sizes_are_few) {
+    KeptMemory memory(source(), kMiB, kMiB);
+    for (int i = 0; i < 400; ++i) memory.give_back(memory.take(4096));
+    EXPECT_EQ(allocated, static_cast<int>(KeptMemory::kMostSpares));
+}
+
 TEST_F(KeptMemoryTest, a_block_whose_work_may_go_on_is_not_handed_out) {
     KeptMemory memory(source(), kMiB);
     void* first = memory.take(4096);

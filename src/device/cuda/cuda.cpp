@@ -109,6 +109,7 @@ AllocationRange extent_of(PointerAttribute ask, const void* memory) noexcept {
 }
 
 constexpr std::uint64_t kMostKeptMemory = 128 * kMiB;  // 32 batches of 4 MiB, a thousandth of a large GPU
+constexpr std::uint64_t kSpareMemory = 16 * kMiB;      // of one size: 4 batches, or 16 rows
 
 class CudaDevice final : public Device {
   public:
@@ -161,7 +162,7 @@ class CudaDevice final : public Device {
     DeviceInfo fixed_;              // all fields but the free memory
     std::mutex mutex_;              // guards moved_
     std::map<void*, void*> moved_;  // aligned pointer -> pointer from CUDA, for allocations that CUDA did not align
-    KeptMemory kept_{memory_source(), kMostKeptMemory};  // goes first: it releases by the members above
+    KeptMemory kept_{memory_source(), kMostKeptMemory, kSpareMemory};  // goes first: it releases by the members above
 };
 
 DeviceInfo CudaDevice::info() {
