@@ -20,7 +20,7 @@ namespace penstock::device {
 
 class KeptMemory {
   public:
-    static constexpr std::uint64_t kLargestBlock = 32 * kMiB;
+    static constexpr std::uint64_t kLargestBlock = 64 * kMiB;
     static constexpr std::size_t kMostKeptBlocks = 256;
     static constexpr std::uint64_t kMostSpares = 16;
 

@@ -23,6 +23,7 @@ constexpr std::uint64_t kRunCost = 4 * kKiB;
 constexpr std::uint64_t kAloneMost = kMostHere + kMostHere / kSmallReadBytes * kRunCost;
 constexpr std::uint64_t kPart = 1536 * kKiB;        // that one thread reads before it takes the next part
 constexpr std::uint64_t kWorkOfThread = 2 * kMiB;   // 0.3 ms of reading; a thread takes 0.1 ms to begin
+constexpr std::size_t kLastParts = 8;               // are cut in quarters: threads end within a shorter time
 
 struct Copy {
     std::uint64_t from = 0, to = 0, bytes = 0;  // from scratch to a place in memory
@@ -158,6 +159,17 @@ std::vector<std::span<const FileRun>> parts_of(std::span<const FileRun> runs) {
     return parts;
 }
 
+// Where parts of `each` places begin, and the end.
+std::vector<std::size_t> starts_of(std::size_t places, std::size_t each) {
+    const std::size_t quarter = std::max<std::size_t>(1, each / 4);
+    std::vector<std::size_t> starts{0};
+    while (starts.back() != places) {
+        const std::size_t left = places - starts.back();
+        starts.push_back(starts.back() + std::min(left, left > kLastParts * each ? each : quarter));
+    }
+    return starts;
+}
+
 class PartReader final : public ItemWorker {
   public:
     PartReader(const ReadRanges& read, const MemoryView& memory, std::span<const std::span<const FileRun>> parts,
@@ -224,20 +236,20 @@ class RowReads {
 // As PartReader, of parts of the places.
 class PartOfRows final : public ItemWorker {
   public:
-    PartOfRows(const RowReads& reads, const WantedRows& rows, std::size_t each, std::span<RunsMoved> done)
-        : reads_(reads), rows_(rows), each_(each), done_(done) {}
+    PartOfRows(const RowReads& reads, const WantedRows& rows, std::span<const std::size_t> starts,
+               std::span<RunsMoved> done)
+        : reads_(reads), rows_(rows), starts_(starts), done_(done) {}
 
     std::string take(std::size_t item) override {
-        const std::size_t first = item * each_;
         WantedRows some = rows_;
-        some.places = rows_.places.subspan(first, std::min(each_, rows_.places.size() - first));
+        some.places = rows_.places.subspan(starts_[item], starts_[item + 1] - starts_[item]);
         return reads_.read(some, done_[item], 1) ? std::string() : "a transfer has to read it";
     }
 
   private:
     RowReads reads_;
     const WantedRows& rows_;
-    const std::size_t each_;    // places of an item
+    std::span<const std::size_t> starts_;  // of the items among the places, and the end
     std::span<RunsMoved> done_;  // each is of one item, so of one thread
 };
 
@@ -305,10 +317,11 @@ bool read_rows(const ReadRanges& read, const Layout& layout, const WantedRows& r
     const std::vector<std::size_t> places = places_in_order(rows.numbers, reads.limits().as_in_memory);
     WantedRows ordered = rows;
     ordered.places = places;
-    const std::size_t each = std::max<std::size_t>(1, kPart / work_of_row);
-    std::vector<RunsMoved> done((places.size() + each - 1) / each);
-    const auto make = [&] { return std::make_unique<PartOfRows>(reads, ordered, each, done); };
-    const CoreResult result = on_cores({done.size(), kPart, kWorkOfThread}, make, cores_of(into));
+    const auto starts = starts_of(places.size(), std::max<std::uint64_t>(1, kPart / work_of_row));
+    std::vector<RunsMoved> done(starts.size() - 1);
+    const auto make = [&] { return std::make_unique<PartOfRows>(reads, ordered, starts, done); };
+    const std::uint64_t work_of_part = places.size() * work_of_row / done.size();
+    const CoreResult result = on_cores({done.size(), work_of_part, kWorkOfThread}, make, cores_of(into));
     if (result.done != done.size()) return false;
     into.done.requested_bytes = into.memory.bytes;
     add_all(done, began, into.done);
