@@ -1,7 +1,7 @@
 """The context that open(), create(), load() and save() use when none is given: one for each device and process.
 
 Making a context costs milliseconds (threads, staging memory, a GPU's own set-up), reading a small dataset
-microseconds; so it is made once and kept. It holds no settings that anyone could change: who wants others makes a
+microseconds; so it is made once and kept. It holds no settings that could be changed: whoever wants others makes a
 Context and passes it. What must stay true: a forked child gets its own.
 """
 

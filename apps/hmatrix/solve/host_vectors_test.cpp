@@ -84,7 +84,7 @@ TEST(HostVectors, what_cannot_be_is_refused) {
     EXPECT_THROW(make_host_vectors(0), Error);
     try {
         make_host_vectors(1 << 20)->allocate(std::int64_t{1} << 60);
-        FAIL() << "memory nobody has was given";
+        FAIL() << "memory that is not there was given";
     } catch (const Error& error) {
         EXPECT_EQ(error.code(), ErrorCode::out_of_memory);
     }

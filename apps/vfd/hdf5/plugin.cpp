@@ -18,7 +18,7 @@
 namespace penstock::vfd {
 namespace {
 
-constexpr int kDriverNumber = 20563;  // of the range that HDF5 leaves to anyone
+constexpr int kDriverNumber = 20563;  // of the range that HDF5 leaves to all
 constexpr int kPluginIsDriver = 2;
 
 File& file_of(FileHead* head) noexcept { return *static_cast<File*>(head); }

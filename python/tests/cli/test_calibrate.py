@@ -182,11 +182,11 @@ def test_no_home_and_a_home_that_may_not_be_entered_hold_no_profiles(
     for name in ("PENSTOCK_PROFILES", "XDG_CONFIG_HOME", "HOME"):
         monkeypatch.delenv(name, raising=False)
 
-    def nobody(uid: int) -> None:
+    def unknown(uid: int) -> None:
         raise KeyError(uid)
 
     with monkeypatch.context() as patch:
-        patch.setattr("pwd.getpwuid", nobody)
+        patch.setattr("pwd.getpwuid", unknown)
         assert profile_folders() == []
         Context("host")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))

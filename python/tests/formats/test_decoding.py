@@ -313,7 +313,7 @@ def test_the_choice_is_made_chunk_by_chunk() -> None:
         ({"chunk_shape": (11,)}, "44 bytes is too much"),
         ({"edge_cut": True}, "different sizes"),
         ({"recipe": Recipe("zstd", shuffle_bytes=7)}, "elements of 7"),
-        ({"recipe": "nobody knows"}, "nobody knows"),
+        ({"recipe": "none knows"}, "none knows"),
     ):
         found = decoding.choose(info_of(**changes), table, auto, decoding.Means(Picky(), ""))
         assert found.on_device is None
@@ -362,7 +362,7 @@ def test_batches_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_nvcomp_the_reason_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     nvcomp_library.library.cache_clear()
-    monkeypatch.setattr(nvcomp_library, "_names", lambda: iter(["libnvcomp-of-nobody.so"]))
+    monkeypatch.setattr(nvcomp_library, "_names", lambda: iter(["libnvcomp-of-none.so"]))
     assert "nvidia-libnvcomp" in str(nvcomp_library.library())
     nvcomp_library.library.cache_clear()
     monkeypatch.setattr(nvcomp_library, "_names", lambda: iter(["libc.so.6"]))

@@ -72,7 +72,7 @@ def test_a_lost_or_foreign_log_of_products_is_told(tmp_path: Path) -> None:
     found = H.solve(matrix, b, checkpoint=state, **how)
     assert found.continued == "restarted" and "state.products" in found.restarted_because and found.converged
     killed()
-    products.write_bytes(b"somebody's own")
+    products.write_bytes(b"another's own")
     with pytest.raises(ps.Error, match=r"state.products: this name is for the products"):
         H.solve(matrix, b, checkpoint=state, **how)
-    assert products.read_bytes() == b"somebody's own"
+    assert products.read_bytes() == b"another's own"

@@ -160,7 +160,7 @@ def test_kept_chunks_of_a_file_that_changed_are_not_read(folder: Path, tmp_path:
 
 @pytest.mark.parametrize(
     ("index", "kind"),
-    [(40, IndexError), (-41, IndexError), ((0, 0, 0, 0), IndexError), ("nobody", KeyError), (None, TypeError),
+    [(40, IndexError), (-41, IndexError), ((0, 0, 0, 0), IndexError), ("absent", KeyError), (None, TypeError),
      (True, TypeError), (1.5, TypeError), ((..., ...), IndexError), (1 << 70, IndexError)],
 )  # fmt: skip
 def test_wrong_indices_are_refused_as_by_every_read(

@@ -102,7 +102,7 @@ class TinyCache {
         for (u32 frame = 0; frame < rig_.still().frames(); ++frame) {
             const Frame& at = rig_.still().frame(frame);
             if (!(at.state & kValid)) continue;
-            model::check(at.note == 0, "a page is pinned by nobody");
+            model::check(at.note == 0, "a page is pinned without a reader");
             const auto& page = *reinterpret_cast<const TinyPage*>(rig_.page(frame));
             model::check(++there[at.key] == 1, "a page is there twice");
             newest(at.key, page);

@@ -162,7 +162,7 @@ TEST(Calls, a_late_answer_does_not_come_to_the_next_call) {
     const CallEnd end = calls.call({next, 8, "ab", 2, answer, 2});
     EXPECT_EQ(end.value, 16);
     EXPECT_EQ(std::memcmp(answer, "bc", 2), 0);
-    EXPECT_EQ(late, 1) << "nobody waits for it any more";
+    EXPECT_EQ(late, 1) << "no lane waits for it any more";
 }
 
 TEST(Calls, a_full_mailbox_is_waited_for) {

@@ -130,7 +130,7 @@ TEST_P(HugePages, are_written_where_the_gpu_has_them_and_refused_elsewhere) {
     const Bytes some(10'000, 3);
     try {
         FileCache cache(*device_, {&opened.handle}, options());
-        ASSERT_TRUE(cache.mapped(0)) << "nobody else can write";
+        ASSERT_TRUE(cache.mapped(0)) << "no other can write";
         const OnDevice from(*device_, some.data(), some.size());
         ASSERT_EQ(move(cache, CacheTask::write, from, some.size()).status, Status::ok);
         ASSERT_EQ(cache.flush().status, Status::ok);

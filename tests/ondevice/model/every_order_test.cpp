@@ -285,7 +285,7 @@ Report ring(const Case& example, u32 depth, u64 most_schedules = most, unsigned 
         }
         const u32 rounds = example.clients * example.each / example.together;
         program.threads.push_back([=] { parts->serve(example.together, rounds); });
-        program.after = [=] { model::check(parts->state.stray == 0, "a completion nobody waited for"); };
+        program.after = [=] { model::check(parts->state.stray == 0, "a completion that no lane waited for"); };
         return program;
     }, most_schedules, switches);
 }

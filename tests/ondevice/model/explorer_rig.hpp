@@ -278,7 +278,7 @@ inline void Explorer::run_once(const Program& program) {
         const unsigned able = enabled();
         const bool ended = std::all_of(fibres_.begin(), fibres_.end(), [](const auto& fibre) { return fibre->ended; });
         if (ended) break;
-        if (able == 0 && report_.failure.empty()) report_.failure = "nobody can go on\n" + trace();
+        if (able == 0 && report_.failure.empty()) report_.failure = "no thread can go on\n" + trace();
         if (depth == most_steps && report_.failure.empty()) report_.failure = "too many steps\n" + trace();
         if (able == 0 || depth == most_steps || !choose(depth, able, sleep)) {
             over_ = true;

@@ -97,7 +97,7 @@ TEST(ModelTest, finds_that_nobody_can_go_on) {
         auto words = std::make_shared<Words>();
         return Program{{[=] { while (Model::load<scope>(&words->flag) == 0) Model::pause(0); }}, {}};
     }, plenty);
-    EXPECT_NE(report.failure.find("nobody can go on"), std::string::npos);
+    EXPECT_NE(report.failure.find("no thread can go on"), std::string::npos);
 }
 
 }  // namespace

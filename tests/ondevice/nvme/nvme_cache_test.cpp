@@ -158,7 +158,7 @@ TEST_F(CacheOverNvme, clients_of_several_rings_as_one_channel_read_what_they_wro
         EXPECT_EQ(channel.test(ticket), Status::invalid) << "it was not sent";
     }
     EXPECT_EQ(std::set<u32>(tickets.begin(), tickets.end()).size(), 9u);
-    for (const auto& ring : rings) EXPECT_GT(ring->state().submitted, 0u) << "each is somebody's first";
+    for (const auto& ring : rings) EXPECT_GT(ring->state().submitted, 0u) << "each is the first of some page";
 }
 
 TEST_F(CacheOverNvme, control_writes_that_did_not_happen_are_noticed) {

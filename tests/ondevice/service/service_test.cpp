@@ -70,7 +70,7 @@ class ServiceTest : public testing::Test {
         if (request.operation == RequestOperation::write) std::memcpy(warp.slot_data(ticket), data, request.bytes);
         if (const Status sent = warp.publish(ticket, request); sent != Status::ok) return warp.release(ticket), sent;
         const Status status = warp.wait(ticket, Native::now_ns() + kServedPatience);
-        if (status == Status::timed_out) ADD_FAILURE() << "nobody answered: " << state_of_slot(warp, ticket);
+        if (status == Status::timed_out) ADD_FAILURE() << "no service answered: " << state_of_slot(warp, ticket);
         if (status == Status::ok && data != nullptr && request.operation == RequestOperation::read) {
             std::memcpy(data, warp.slot_data(ticket), request.bytes);
         }

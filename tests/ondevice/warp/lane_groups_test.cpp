@@ -41,8 +41,8 @@ class LaneGroupsOnDevice : public testing::Test {
   protected:
     LaneGroupsTally run(u32 warps, u32 rounds, u32 spoilt = 0) {
         const LaneGroupsTally none{};
-        const std::vector<u32> nobody(warps);
-        const OnDevice busy(*device_, nobody.data(), warps * sizeof nobody[0]), tally(*device_, &none, sizeof none);
+        const std::vector<u32> idle(warps);
+        const OnDevice busy(*device_, idle.data(), warps * sizeof idle[0]), tally(*device_, &none, sizeof none);
         const LaneGroupsPlan plan{warps, rounds, spoilt, reinterpret_cast<u32*>(busy.data()),
                                   reinterpret_cast<LaneGroupsTally*>(tally.data())};
         start(plan);

@@ -288,7 +288,7 @@ TEST_F(ContinuedSolve, a_full_disk_ends_it_and_with_room_it_goes_on_to_the_same_
 }
 
 TEST_F(ContinuedSolve, a_file_of_others_that_has_the_name_of_the_products_is_not_written_over) {
-    replace_bytes(products_, "somebody's own");
+    replace_bytes(products_, "another's own");
     try {
         solve_.run(file_, {.method = Method::gmres, .tolerance = 1e-9});
         ADD_FAILURE() << "it was written over";
@@ -296,7 +296,7 @@ TEST_F(ContinuedSolve, a_file_of_others_that_has_the_name_of_the_products_is_not
         EXPECT_NE(std::string(error.what()).find("this name is for the products"), std::string::npos) << error.what();
         EXPECT_FALSE(std::filesystem::exists(file_)) << "it is told before the first sweep";
     }
-    EXPECT_EQ(bytes_of(products_), "somebody's own");
+    EXPECT_EQ(bytes_of(products_), "another's own");
 }
 
 TEST_F(ContinuedSolve, directions_that_differ_by_what_a_gpu_makes_of_rounding_are_the_same) {
