@@ -1,5 +1,5 @@
-// Deflate by libdeflate, and of level 1 by ISA-L where the build has it, in the framing of zlib (RFC 1950) and of gzip
-// (RFC 1952). Noise in front of a chunk is stored.
+// Deflate by libdeflate, and by ISA-L where the build has it: level 1, and at all levels the runs of one byte in front
+// of a chunk. In the framing of zlib (RFC 1950) and of gzip (RFC 1952). Noise in front of a chunk is stored.
 #include <libdeflate.h>
 
 #include <algorithm>
@@ -65,24 +65,42 @@ bool has_noise_that_repeats(std::span<const std::byte> plain) {
 class Compressor final : public StageState {
   public:
     explicit Compressor(int level)
-        : fast_(level == kFastLevel ? make_fast_deflate() : nullptr), raw_(libdeflate_alloc_compressor(level)) {
+        : fast_(level <= kFastLevel ? make_fast_deflate() : nullptr),
+          makes_all_fast_(fast_ != nullptr),
+          raw_(libdeflate_alloc_compressor(level)) {
         if (raw_ == nullptr) throw std::bad_alloc();
     }
     ~Compressor() override { libdeflate_free_compressor(raw_); }
     Compressor(const Compressor&) = delete;
     Compressor& operator=(const Compressor&) = delete;
     libdeflate_compressor* raw() const noexcept { return raw_; }
-    bool is_fast() const noexcept { return fast_ != nullptr; }
+    // Whether ISA-L may make all of it, or begin it.
+    bool may_be_fast(std::span<const std::byte> plain) const { return makes_all_fast_ || runs_prefix(plain) != 0; }
     // A raw stream; its bytes, or 0 where the room is too small.
-    std::size_t compress(std::span<const std::byte> plain, std::span<std::byte> room) const {
-        if (fast_ && plain.size() >= kFastFrom && !has_noise_that_repeats(plain)) {
+    std::size_t compress(std::span<const std::byte> plain, std::span<std::byte> room) {
+        if (makes_all_fast_ && plain.size() >= kFastFrom && !has_noise_that_repeats(plain)) {
             if (const std::size_t made = fast_->compress(plain, room); made != 0) return made;
         }
-        return libdeflate_deflate_compress(raw_, plain.data(), plain.size(), room.data(), room.size());
+        const std::size_t runs = runs_prefix(plain);
+        const std::size_t begun = runs == 0 ? 0 : begin_fast(plain.first(runs), room);
+        if (begun == 0) return compress_rest(plain, room);
+        const std::size_t made = compress_rest(plain.subspan(runs), room.subspan(begun));
+        return made == 0 ? 0 : begun + made;
     }
 
   private:
+    std::size_t compress_rest(std::span<const std::byte> plain, std::span<std::byte> room) const {
+        return libdeflate_deflate_compress(raw_, plain.data(), plain.size(), room.data(), room.size());
+    }
+
+    // Its tables are made where the first chunk begins so.
+    std::size_t begin_fast(std::span<const std::byte> plain, std::span<std::byte> room) {
+        if (!fast_) fast_ = make_fast_deflate();
+        return fast_ ? fast_->begin(plain, room) : 0;
+    }
+
     std::unique_ptr<FastDeflate> fast_;
+    const bool makes_all_fast_;
     libdeflate_compressor* raw_;
 };
 
@@ -91,12 +109,12 @@ class DeflateStep final : public EncodeStep {
     DeflateStep(int level, const Framing& framing) : level_(level), framing_(framing) {}
 
     Encoded apply(std::span<const std::byte> plain, std::span<std::byte> room, StageState* state) const override {
-        const auto& own = *static_cast<const Compressor*>(state);
+        auto& own = *static_cast<Compressor*>(state);
         const std::size_t prefix = stored_prefix(plain, [&](std::span<const std::byte> some) {
             const std::size_t made = own.compress(some, room);
             return made == 0 ? some.size() : made;
         });
-        const bool is_usual = prefix == 0 && !own.is_fast();
+        const bool is_usual = prefix == 0 && !own.may_be_fast(plain);
         const std::size_t made =
             is_usual ? framing_.compress(own.raw(), plain.data(), plain.size(), room.data(), room.size())
                      : behind_prefix(own, {plain.first(prefix), plain.subspan(prefix)}, room);
@@ -113,7 +131,7 @@ class DeflateStep final : public EncodeStep {
     struct Parts {
         std::span<const std::byte> stored, rest;
     };
-    std::size_t behind_prefix(const Compressor& own, const Parts& parts, std::span<std::byte> room) const {
+    std::size_t behind_prefix(Compressor& own, const Parts& parts, std::span<std::byte> room) const {
         std::byte* const begin = room.data() + framing_.head.size();
         std::memcpy(room.data(), framing_.head.data(), framing_.head.size());
         put_stored(parts.stored, begin);

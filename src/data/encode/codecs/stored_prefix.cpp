@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 namespace penstock::data {
 namespace {
@@ -15,6 +16,8 @@ constexpr std::size_t kAskedOf = 16;                   // the library is asked a
 constexpr std::size_t kMostInBlock = 65535;             // bytes of one stored block
 constexpr std::size_t kStoredHeader = 5;
 constexpr double kNoiseBits = 7.95;  // of a byte, by the counts of its values: a code saves less than a hundredth
+
+constexpr std::size_t kLongRun = 1024;  // on average; a search makes less than 1 of 100 of such bytes, and so do runs
 
 double bits_of_a_byte(std::span<const std::byte> block) {
     std::array<std::array<std::uint32_t, 256>, 2> counts{};
@@ -32,16 +35,67 @@ double bits_of_a_byte(std::span<const std::byte> block) {
     return sum / all;
 }
 
+// Notices bytes that repeat within the window, block after block. Four bytes are noted at each eighth place, and looked
+// for at eight places in a row, one of which is a multiple of eight away from an earlier one. By chance that is rare.
+class Repeats {
+  public:
+    // Whether bytes of at least one of kGroupsOf groups were there before.
+    bool many(std::span<const std::byte> plain, std::size_t block) {
+        std::size_t found = 0;
+        for (std::size_t at = block; at + kBetween <= block + kNoiseBlock; at += kBetween) {
+            bool is_known = false;
+            for (std::size_t near = at + 1; near <= at + kStep; ++near) is_known |= knows(plain, near);
+            found += is_known;
+            for (std::size_t place = at; place < at + kBetween; place += kStep) note(plain, place);
+        }
+        return found * kGroupsOf >= kNoiseBlock / kBetween;
+    }
+
+  private:
+    static constexpr std::size_t kStep = 8, kBetween = 128, kGroupsOf = 32;
+    static constexpr std::uint32_t kSlotBits = 13;
+
+    static std::uint32_t word(std::span<const std::byte> plain, std::size_t at) {
+        std::uint32_t found = 0;
+        std::memcpy(&found, plain.data() + at, sizeof found);
+        return found;
+    }
+    std::uint32_t& slot(std::uint32_t word) { return slots_[word * 0x9e3779b1U >> (32 - kSlotBits)]; }
+    void note(std::span<const std::byte> plain, std::size_t at) {
+        slot(word(plain, at)) = static_cast<std::uint32_t>(at) + 1;
+    }
+    bool knows(std::span<const std::byte> plain, std::size_t at) {
+        const std::uint32_t wanted = word(plain, at), before = slot(wanted);
+        return before != 0 && at - (before - 1) <= kNoiseBlock && word(plain, before - 1) == wanted;
+    }
+
+    std::array<std::uint32_t, std::size_t{1} << kSlotBits> slots_{};  // places of bytes, from 1 on; 0: none
+};
+
 }  // namespace
+
+std::size_t runs_prefix(std::span<const std::byte> plain) {
+    std::size_t at = 0;
+    for (; at + kNoiseBlock < plain.size(); at += kNoiseBlock) {
+        const std::byte* const block = plain.data() + at;
+        std::size_t changes = 0;
+        for (std::size_t i = 1; i < kNoiseBlock; ++i) changes += block[i] != block[i - 1];
+        if (changes * kLongRun > kNoiseBlock) break;
+    }
+    return at;
+}
 
 std::size_t stored_prefix(std::span<const std::byte> plain,
                           const std::function<std::size_t(std::span<const std::byte>)>& shrunk) {
+    if (plain.size() > std::numeric_limits<std::uint32_t>::max()) return 0;
+    Repeats repeats;
     std::size_t at = 0;
     for (std::size_t number = 0; at + 2 * kNoiseBlock < plain.size(); ++number, at += kNoiseBlock) {
         if (bits_of_a_byte(plain.subspan(at, kNoiseBlock)) < kNoiseBits) break;
         // Two blocks: in the second one, what repeats within a window shows.
         const auto asked = plain.subspan(at, 2 * kNoiseBlock);
-        if (number % kAskedOf == 0 && shrunk(asked) < asked.size() - asked.size() / 128) break;
+        const bool may_repeat = repeats.many(plain, at) || number % kAskedOf == 0;
+        if (may_repeat && shrunk(asked) < asked.size() - asked.size() / 128) break;
     }
     return at;
 }

@@ -1,4 +1,5 @@
-// Bytes in front of a chunk that deflate makes no smaller: the low bytes of shuffled floats are noise.
+// Bytes in front of a chunk that need no search: the low bytes of shuffled floats are noise, which deflate makes no
+// smaller, or zeros, where mantissas were cut.
 //
 // Deflate may keep such bytes as they are, in stored blocks, which end at whole bytes; so a stream can begin with them,
 // and what a library makes of the rest follows. To look for matches in noise is most of the time that deflate takes.
@@ -15,6 +16,8 @@ namespace penstock::data {
 // values must say that no code makes them smaller.
 std::size_t stored_prefix(std::span<const std::byte> plain,
                           const std::function<std::size_t(std::span<const std::byte>)>& shrunk);
+// How many bytes from the first on are long runs of one byte, and never the last block.
+std::size_t runs_prefix(std::span<const std::byte> plain);
 // Bytes that stored blocks of so many take.
 std::size_t stored_bytes(std::size_t plain);
 // Writes them, none of them the last of its stream. Requires: room has stored_bytes(plain.size()).

@@ -119,5 +119,78 @@ TEST(StoredPrefix, of_shuffled_floats_costs_no_room) {
     EXPECT_LT(made.size(), halves + halves / 200);
 }
 
+// Numbers of particles, sorted: bytes that grow slowly in front of those that do not change. Their values are as
+// frequent as those of noise.
+TEST(StoredPrefix, of_sorted_numbers_leaves_what_repeats) {
+    if (!has_deflate()) GTEST_SKIP() << "this build has no libdeflate";
+    std::mt19937_64 random(3);
+    std::vector<std::uint64_t> numbers(kMiB / 8);
+    for (std::uint64_t& one : numbers) one = random() >> 24U;
+    std::sort(numbers.begin(), numbers.end());
+    Bytes plain(kMiB);
+    std::memcpy(plain.data(), numbers.data(), kMiB);
+    for (const std::uint32_t level : {1u, 4u}) {
+        const std::vector<Filter> filters = {{"shuffle", {8}}, {"deflate", {level}}};
+        const Bytes made = packed(filters, plain);
+        EXPECT_LT(made.size(), kMiB * 46 / 100) << "three bytes of eight are noise";
+        Bytes out;
+        EXPECT_EQ(testing::decode(Pipeline(filters, kMiB), made, out), "");
+        EXPECT_EQ(out, plain);
+    }
+}
+
+TEST(StoredPrefix, of_noise_and_then_repeats_of_any_distance_ends_there) {
+    for (const std::size_t distance : {300u, 1000u, 1001u, 5001u, 20'000u, 32'000u}) {
+        Bytes plain = noisy(kMiB);
+        constexpr std::size_t kFrom = 10 * 32768;
+        for (std::size_t i = kFrom; i < kMiB; ++i) plain[i] = plain[i - distance];
+        const std::size_t found = stored_prefix(plain, [](auto some) { return some.size() / 2; });
+        EXPECT_EQ(found, 0u) << "the first pair is always asked about";
+        std::size_t asked = 0;
+        const std::size_t stored = stored_prefix(plain, [&](std::span<const std::byte> some) {
+            asked = static_cast<std::size_t>(some.data() - plain.data());
+            return asked < kFrom ? some.size() : some.size() / 2;
+        });
+        EXPECT_LE(stored, kFrom + 32768) << distance;
+    }
+}
+
+TEST(RunsPrefix, is_whole_blocks_and_never_the_last) {
+    Bytes plain(kMiB, std::byte{9});
+    EXPECT_EQ(runs_prefix(plain), kMiB - 32768);
+    for (std::size_t i = 0; i < kMiB; i += 3000) plain[i] = std::byte{8};
+    EXPECT_EQ(runs_prefix(plain), kMiB - 32768) << "long runs";
+    plain = Bytes(kMiB);
+    const Bytes noise = noisy(kMiB);
+    std::copy(noise.begin() + 100'000, noise.end(), plain.begin() + 100'000);
+    EXPECT_EQ(runs_prefix(plain), 100'000 / 32768 * 32768u);
+    EXPECT_EQ(runs_prefix(noise), 0u);
+    EXPECT_EQ(runs_prefix(std::span(plain).first(32'768)), 0u);
+    EXPECT_EQ(runs_prefix({}), 0u);
+}
+
+// Float64 with few bits of the mantissa: five planes of zeros, then others.
+TEST(RunsPrefix, begins_streams_that_readers_undo_and_are_no_longer) {
+    if (!has_deflate()) GTEST_SKIP() << "this build has no libdeflate";
+    constexpr std::size_t kAll = 300'000;
+    const Bytes noise = noisy(kAll);
+    for (const char* name : {"deflate", "zlib", "gzip"}) {
+        for (const std::uint32_t level : {1u, 4u, 9u}) {
+            for (const std::size_t zeros : {32'768u, 32'769u, 200'000u, 299'999u, 300'000u}) {
+                Bytes plain = noise;
+                for (std::size_t i = zeros; i < kAll; ++i) plain[i] &= std::byte{7};
+                std::fill_n(plain.begin(), zeros, std::byte{});
+                const std::vector<Filter> filters = {{name, {level}}};
+                const Bytes made = packed(filters, plain);
+                const Bytes rest = packed(filters, Bytes(plain.data() + zeros, plain.data() + kAll));
+                EXPECT_LE(made.size(), rest.size() + rest.size() / 50 + zeros / 200 + 64) << name << level << zeros;
+                Bytes out;
+                ASSERT_EQ(testing::decode(Pipeline(filters, kAll), made, out), "") << name << level << zeros;
+                EXPECT_EQ(out, plain) << name << level << zeros;
+            }
+        }
+    }
+}
+
 }  // namespace
 }  // namespace penstock::data
