@@ -36,11 +36,11 @@ std::vector<DecodedChunk> KeptChunks::find_all(std::span<const ChunkKey> keys) {
 }
 
 void KeptChunks::keep(const ChunkKey& key, DecodedChunk chunk) {
-    std::list<KeptChunk> left;  // behind the lock: to give their memory back takes long
+    std::list<KeptChunk> one, left;  // behind the lock: to give their memory back takes long
+    one.push_back({key, std::move(chunk)});
     const std::scoped_lock lock(mutex_);
-    if (places_.contains(key)) return;
-    chunks_.push_back({key, std::move(chunk)});
-    places_.emplace(key, std::prev(chunks_.end()));
+    if (!places_.try_emplace(key, one.begin()).second) return;
+    chunks_.splice(chunks_.end(), one);  // from here on nothing needs memory
     bytes_ += chunks_.back().chunk.bytes;
     while (bytes_ > limits_.bytes || chunks_.size() > limits_.chunks) {
         bytes_ -= chunks_.front().chunk.bytes;

@@ -5,11 +5,31 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
+#include <new>
 #include <numeric>
 #include <thread>
 
 #include "data/kept/chunk_places.hpp"
+
+namespace {
+
+constexpr int kAllCalls = -1;
+thread_local int calls_left = kAllCalls;  // that get memory, in this thread
+
+}  // namespace
+
+// Of this program: as the system's, but where a test says that there is no memory.
+void* operator new(std::size_t bytes) {
+    const bool is_refused = calls_left == 0;
+    if (calls_left > 0) --calls_left;
+    void* const memory = is_refused ? nullptr : std::malloc(bytes == 0 ? 1 : bytes);
+    if (memory == nullptr) throw std::bad_alloc();
+    return memory;
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace penstock::data {
 namespace {
@@ -62,6 +82,27 @@ TEST(KeptChunks, TinyOnesAreBoundedByTheirNumber) {
     EXPECT_EQ(kept.find(key_of(99)).data, nullptr);
     for (std::uint64_t number = 0; number < 8; ++number) kept.keep(key_of(number), chunk_of(1, 1));
     EXPECT_EQ(kept.size(), 8U) << "what was cleared takes no room";
+}
+
+TEST(KeptChunks, AChunkThatThereIsNoMemoryToNoteIsNotKept) {
+    bool is_kept = false;
+    for (int calls = 0; !is_kept; ++calls) {
+        KeptChunks kept({30, 10});
+        for (std::uint64_t number = 1; number < 3; ++number) kept.keep(key_of(number), chunk_of(10, 1));
+        DecodedChunk chunk = chunk_of(10, 1);
+        calls_left = calls;
+        try {
+            kept.keep(key_of(3), std::move(chunk));
+            is_kept = true;
+        } catch (const std::bad_alloc&) {
+            is_kept = false;
+        }
+        calls_left = kAllCalls;
+        EXPECT_EQ(kept.size(), is_kept ? 3U : 2U) << calls;
+        EXPECT_EQ(kept.find(key_of(3)).data != nullptr, is_kept) << calls;
+        for (std::uint64_t number = 4; number < 9; ++number) kept.keep(key_of(number), chunk_of(10, 1));
+        EXPECT_EQ(kept.size(), 3U) << calls;
+    }
 }
 
 TEST(KeptChunks, WhatWasFoundStaysWithWhoeverFoundIt) {
