@@ -28,29 +28,46 @@ KeptMemory::~KeptMemory() { release_all(); }
 void* KeptMemory::take(std::uint64_t bytes) {
     if (bytes > kLargestBlock) return allocate(bytes);
     const std::uint64_t size = size_of_block(bytes);
-    Blocks one = take_kept(size);
+    Blocks one = take_kept(size, false);
+    if (one.empty()) one = try_new(size);
+    if (one.empty()) one = take_kept(size, true);
     if (one.empty()) return hold(take_new(size));
     if (make_settled(one.front())) return hold(std::move(one));
     release(one);
     return hold(take_new(size));
 }
 
-KeptMemory::Blocks KeptMemory::take_kept(std::uint64_t bytes) noexcept {
+KeptMemory::Blocks KeptMemory::take_kept(std::uint64_t bytes, bool may_wait) noexcept {
     Blocks one;
     const std::lock_guard lock(mutex_);
     const auto at = std::find_if(kept_.begin(), kept_.end(), [&](const SpareBlock& it) { return it.bytes == bytes; });
     if (at == kept_.end()) return one;
-    if (at->turn > settled_turn_ && !is_worth_a_wait(bytes)) return one;
+    if (!may_wait && at->turn > settled_turn_ && !is_worth_a_wait(bytes)) return one;
     one.splice(one.end(), kept_, at);
     kept_bytes_ -= bytes;
     return one;
 }
 
-// Whether there are as many blocks of the size as there should be: the wait is then for all of them.
+// Whether there are as many blocks of the size as there should be: the wait is then for all of them. Or no room for one
+// more: it would push out one that is wanted soon, and to release it waits for the device too.
 bool KeptMemory::is_worth_a_wait(std::uint64_t bytes) const noexcept {
+    if (kept_bytes_ + bytes > most_bytes_ || kept_.size() >= kMostKeptBlocks || turn_ < spares_turn_) return true;
     const auto is_of_size = [&](const SpareBlock& it) { return it.bytes == bytes; };
     const auto there = static_cast<std::uint64_t>(std::count_if(kept_.begin(), kept_.end(), is_of_size));
     return there >= std::clamp<std::uint64_t>(spare_bytes_ / bytes, 1, kMostSpares);
+}
+
+// None where the device has no more memory. Then no spare blocks are asked for during the next turns.
+KeptMemory::Blocks KeptMemory::try_new(std::uint64_t bytes) {
+    Blocks one(1);
+    try {
+        one.front() = {source_.allocate(bytes), bytes};
+    } catch (const Error&) {
+        one.clear();
+        const std::lock_guard lock(mutex_);
+        spares_turn_ = turn_ + kTurnsWithoutSpares;
+    }
+    return one;
 }
 
 KeptMemory::Blocks KeptMemory::take_new(std::uint64_t bytes) {

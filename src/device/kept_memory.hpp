@@ -23,6 +23,7 @@ class KeptMemory {
     static constexpr std::uint64_t kLargestBlock = 64 * kMiB;
     static constexpr std::size_t kMostKeptBlocks = 256;
     static constexpr std::uint64_t kMostSpares = 16;
+    static constexpr std::uint64_t kTurnsWithoutSpares = 1024;
 
     // What the device does, in any thread.
     struct MemorySource {
@@ -56,8 +57,10 @@ class KeptMemory {
     // One block, or none. A block moves from list to list, which needs no memory: to give back cannot fail.
     using Blocks = std::list<SpareBlock>;
 
-    Blocks take_kept(std::uint64_t bytes) noexcept;
+    // `may_wait`: else only one that is settled, or worth a wait.
+    Blocks take_kept(std::uint64_t bytes, bool may_wait) noexcept;
     bool is_worth_a_wait(std::uint64_t bytes) const noexcept;
+    Blocks try_new(std::uint64_t bytes);
     Blocks take_new(std::uint64_t bytes);
     void* allocate(std::uint64_t bytes);
     bool make_settled(const SpareBlock& block);
@@ -74,6 +77,7 @@ class KeptMemory {
     std::uint64_t kept_bytes_ = 0;
     std::uint64_t turn_ = 0;          // of the last block that was given back
     std::uint64_t settled_turn_ = 0;  // the device has ended all that was queued before this turn
+    std::uint64_t spares_turn_ = 0;   // before it no spare blocks are made: the device had no room for one
 };
 
 }  // namespace penstock::device

@@ -18,7 +18,10 @@ class KeptMemoryTest : public ::testing::Test {
   protected:
     KeptMemory::MemorySource source() {
         return {[this](std::uint64_t bytes) -> void* {
-                    if (allocated >= most_allocated) throw Error(ErrorCode::out_of_memory, "allocate", "full", "free");
+                    if (allocated >= most_allocated) {
+                        ++refusals;
+                        throw Error(ErrorCode::out_of_memory, "allocate", "full", "free");
+                    }
                     ++allocated;
                     return ::operator new(bytes);
                 },
@@ -32,7 +35,7 @@ class KeptMemoryTest : public ::testing::Test {
                     return settles;
                 }};
     }
-    std::atomic<int> allocated{0}, releases{0}, waits{0};
+    std::atomic<int> allocated{0}, releases{0}, waits{0}, refusals{0};
     int most_allocated = 1000;
     bool settles = true;
 };
@@ -78,6 +81,35 @@ TEST_F(KeptMemoryTest, spare_blocks_of_small_sizes_are_few) {
     KeptMemory memory(source(), kMiB, kMiB);
     for (int i = 0; i < 400; ++i) memory.give_back(memory.take(4096));
     EXPECT_EQ(allocated, static_cast<int>(KeptMemory::kMostSpares));
+}
+
+TEST_F(KeptMemoryTest, spare_blocks_of_one_size_push_none_of_another_size_out) {
+    const auto take_all_sizes = [&](KeptMemory& memory, std::uint64_t sizes) {
+        for (int turn = 0; turn < 100; ++turn) {
+            for (std::uint64_t size = 1; size <= sizes; ++size) memory.give_back(memory.take(size * 4096));
+        }
+    };
+    KeptMemory few_bytes(source(), 64ULL * 4096, 16ULL * 4096);
+    take_all_sizes(few_bytes, 8);
+    EXPECT_EQ(releases, 0) << "one block of each takes 36 pages of 64";
+    EXPECT_LE(waits, 100) << "a wait is for all sizes";
+    KeptMemory few_blocks(source(), 64 * kMiB, 16 * kMiB);
+    take_all_sizes(few_blocks, 30);
+    EXPECT_EQ(releases, 0) << "16 of each would be more than there may be";
+}
+
+TEST_F(KeptMemoryTest, where_the_device_has_no_more_memory_a_block_is_waited_for) {
+    KeptMemory memory(source(), kMiB, kMiB);
+    void* other = memory.take(3 * 4096);
+    most_allocated = 4;
+    for (int i = 0; i < 100; ++i) memory.give_back(memory.take(4096));
+    EXPECT_EQ(allocated, 4);
+    EXPECT_EQ(releases, 0) << "those that are kept serve";
+    EXPECT_LE(refusals, 1) << "to ask a device that is full takes long";
+    memory.give_back(other);
+    most_allocated = 1000;
+    for (int i = 0; i < 2000; ++i) memory.give_back(memory.take(4096));
+    EXPECT_EQ(allocated, 1 + static_cast<int>(KeptMemory::kMostSpares)) << "it is asked again some time later";
 }
 
 TEST_F(KeptMemoryTest, a_block_whose_work_may_go_on_is_not_handed_out) {
