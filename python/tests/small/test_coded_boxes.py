@@ -118,8 +118,10 @@ def test_little_is_noted_of_tiny_chunks_and_of_many_files() -> None:
     assert kept.find((numbers[0], 0, 3, 0)) is None
     assert kept.kind(("c/7", 0), (), 1) == numbers[7]
     assert kept.kind(("c/0", 0), (), 1) not in numbers, "the chunks of a kind that is found no more are of none"
-    kept.clear()
+    kept.close()
     assert not len(kept.chunks) and found.tolist() == [0, 1, 2], "what was found stays"
+    kept.keep((numbers[0], 0, 3, 0), chunk)
+    assert not len(kept.chunks), "by a read that was under way"
 
 
 def test_what_is_not_simple_is_left_to_a_transfer(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,7 +39,7 @@ void KeptChunks::keep(const ChunkKey& key, DecodedChunk chunk) {
     std::list<KeptChunk> one, left;  // behind the lock: to give their memory back takes long
     one.push_back({key, std::move(chunk)});
     const std::scoped_lock lock(mutex_);
-    if (!places_.try_emplace(key, one.begin()).second) return;
+    if (is_closed_ || !places_.try_emplace(key, one.begin()).second) return;
     chunks_.splice(chunks_.end(), one);  // from here on nothing needs memory
     bytes_ += chunks_.back().chunk.bytes;
     while (bytes_ > limits_.bytes || chunks_.size() > limits_.chunks) {
@@ -49,9 +49,10 @@ void KeptChunks::keep(const ChunkKey& key, DecodedChunk chunk) {
     }
 }
 
-void KeptChunks::clear() {
+void KeptChunks::close() {
     std::list<KeptChunk> left;
     const std::scoped_lock lock(mutex_);
+    is_closed_ = true;
     places_.clear();
     left.swap(chunks_);
     bytes_ = 0;

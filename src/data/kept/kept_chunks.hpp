@@ -49,7 +49,8 @@ class KeptChunks {
     // As find(), of each; one after the other takes longer.
     std::vector<DecodedChunk> find_all(std::span<const ChunkKey> keys);
     void keep(const ChunkKey& key, DecodedChunk chunk);
-    void clear();
+    // Lets go of all. What reads that are under way decode is not kept any more.
+    void close();
     std::size_t size() const;
 
   private:
@@ -67,6 +68,7 @@ class KeptChunks {
     std::list<KeptChunk> chunks_{};  // the latest used last
     std::unordered_map<ChunkKey, std::list<KeptChunk>::iterator, Hash> places_{};
     std::uint64_t bytes_ = 0;
+    bool is_closed_ = false;
 };
 
 // Safe to call from several threads. By two sets of numbers: an order of them takes ten times as long. What it

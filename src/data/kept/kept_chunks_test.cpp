@@ -77,11 +77,16 @@ TEST(KeptChunks, TinyOnesAreBoundedByTheirNumber) {
     KeptChunks kept({1U << 20U, 8});
     for (std::uint64_t number = 0; number < 100; ++number) kept.keep(key_of(number), chunk_of(1, 1));
     EXPECT_EQ(kept.size(), 8U);
-    kept.clear();
+}
+
+TEST(KeptChunks, NothingIsKeptAfterTheEnd) {
+    KeptChunks kept({100, 8});
+    kept.keep(key_of(1), chunk_of(10, 1));
+    kept.close();
     EXPECT_EQ(kept.size(), 0U);
-    EXPECT_EQ(kept.find(key_of(99)).data, nullptr);
-    for (std::uint64_t number = 0; number < 8; ++number) kept.keep(key_of(number), chunk_of(1, 1));
-    EXPECT_EQ(kept.size(), 8U) << "what was cleared takes no room";
+    EXPECT_EQ(kept.find(key_of(1)).data, nullptr);
+    kept.keep(key_of(2), chunk_of(10, 1));
+    EXPECT_EQ(kept.size(), 0U) << "by a read that was under way";
 }
 
 TEST(KeptChunks, AChunkThatThereIsNoMemoryToNoteIsNotKept) {

@@ -49,7 +49,7 @@ void bind_kept(nb::module_& module) {
              nb::arg("bytes"), nb::arg("chunks"))
         .def("find", &find, nb::arg("key"))
         .def("keep", &keep, nb::arg("key"), nb::arg("chunk"))
-        .def("clear", [](const PythonKeptChunks& self) { self.chunks->clear(); })
+        .def("close", [](const PythonKeptChunks& self) { self.chunks->close(); })
         .def("__len__", [](const PythonKeptChunks& self) { return self.chunks->size(); });
 }
 

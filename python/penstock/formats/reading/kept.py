@@ -59,9 +59,9 @@ class KeptChunks:
         """A copy of it."""
         self.chunks.keep(key, chunk)
 
-    def clear(self) -> None:
+    def close(self) -> None:
         with self._lock:
-            self.chunks.clear()
+            self.chunks.close()
             self._kinds.clear()
 
 

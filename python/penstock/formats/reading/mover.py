@@ -125,13 +125,13 @@ class Mover:
             self._scratch = [one for kind in _KINDS for one in [each for each in kept if each.kind == kind][:2]]
 
     def close(self) -> None:
-        self.kept.clear()
+        self.kept.close()
         with self._lock:
             self._scratch.clear()
         self.files.close()
 
     def abandon(self) -> None:
-        self.kept.clear()
+        self.kept.close()
         with self._lock:
             self._scratch.clear()
         self.files.forget()
