@@ -55,6 +55,11 @@ std::vector<data::EncodedPlace> places_of(const nb::dict& coded) {
 
 }  // namespace
 
+bool ChunkSource::is_settled() const noexcept {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    return std::chrono::nanoseconds(now).count() >= settles_ns;
+}
+
 ChunkSource::ChunkSource(const nb::dict& coded)
     : places(places_of(coded)),
       where(coded["where"]),
@@ -173,15 +178,10 @@ std::byte* ChunkReads::new_chunk(std::uint64_t number) {
     return data;
 }
 
-bool ChunkReads::may_keep() const noexcept {
-    const auto now = std::chrono::system_clock::now().time_since_epoch();
-    return std::chrono::nanoseconds(now).count() >= source_.settles_ns;
-}
-
 // Of chunks that will be decoded whole. Those that are not read again soon would take others' place.
 void ChunkReads::ask_again(const std::vector<std::uint64_t>& numbers) {
     wholes_.insert(numbers.begin(), numbers.end());
-    if (!source_.decodes_slowly.load(std::memory_order_relaxed) || numbers.empty() || !may_keep()) return;
+    if (!source_.decodes_slowly.load(std::memory_order_relaxed) || numbers.empty() || !may_keep_) return;
     const std::vector<std::uint64_t> found = source_.lately.again(numbers);
     again_.insert(found.begin(), found.end());
 }
@@ -285,7 +285,7 @@ bool ChunkReads::read_stream(std::uint64_t offset, std::span<std::byte> stream) 
 void ChunkReads::keep() const {
     const bool slowly = decoding_ >= std::chrono::nanoseconds(decoded_bytes_ / kCopiedBytesPerNs);
     source_.decodes_slowly.store(slowly, std::memory_order_relaxed);
-    if (!may_keep()) return;
+    if (!may_keep_) return;
     for (const Made& one : made_) {
         const bool is_wanted = again_.contains(one.number) ? slowly : !wholes_.contains(one.number);
         if (!is_wanted) continue;

@@ -36,6 +36,7 @@ namespace penstock::python {
 struct ChunkSource {
     // A dict of Python, see small.py.
     explicit ChunkSource(const nb::dict& coded);
+    bool is_settled() const noexcept;
 
     mutable data::ChunkPlaces places;
     nb::object where;  // an unknown chunk lies, by its number: (file offset, bytes, mask), or None; needs the GIL
@@ -81,7 +82,8 @@ class ChunkReads {
     enum class Found { absent, not_open, here };
     static constexpr std::uint64_t kMostAhead = 16 * kMiB;  // decoded; as many bytes are kept for later reads
     ChunkReads(const ChunkSource& source, const File* file, const Context& context)
-        : source_(source), file_(file), context_(context), share_(context::ContextState::of(context)) {}
+        : source_(source), file_(file), context_(context), share_(context::ContextState::of(context)),
+          may_keep_(source.is_settled()) {}
     ChunkReads(const ChunkReads&) = delete;
     ChunkReads& operator=(const ChunkReads&) = delete;
 
@@ -119,7 +121,6 @@ class ChunkReads {
     Found find(std::uint64_t number, std::byte* whole);
     data::EncodedPlace place_of(std::uint64_t number);
     data::ChunkKey key_of(const data::EncodedPlace& place) const noexcept;
-    bool may_keep() const noexcept;
     Found borrow(std::uint64_t number, data::DecodedChunk&& chunk);
     void ask_again(const std::vector<std::uint64_t>& numbers);
     Found decode(std::uint64_t number, const data::EncodedPlace& place, std::byte* whole);
@@ -129,6 +130,7 @@ class ChunkReads {
     const File* file_;
     const Context& context_;
     const ShareOfCores share_;
+    const bool may_keep_;  // asked before the first byte is read: the next change has another time
     std::vector<data::DecodedChunk> borrowed_{};
     std::map<std::uint64_t, Here> here_{};  // chunks, which borrowed_ and made_ hold
     Here now_{};  // chunk number_

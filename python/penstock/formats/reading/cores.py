@@ -9,6 +9,7 @@ file, dataset, chunk and bytes.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -35,12 +36,14 @@ _MOST_STREAM = 4 << 20  # bytes of a chunk that a thread reads by itself
 
 
 class CodedStreams(NamedTuple):
-    """Chunks of one dataset, and where their streams lie in memory of the host (int64 [n])."""
+    """Chunks of one dataset, and where their streams lie in memory of the host (int64 [n]). `began_ns`: since 1970,
+    before the first of them was read."""
 
     files: Sequence[str]
     packed: Packed
     memory: _core.Buffer
     at: np.ndarray
+    began_ns: int
 
 
 class Limits(NamedTuple):
@@ -72,7 +75,8 @@ def place_kept(mover: Mover, files: Sequence[str], packed: Packed, memory: Any) 
     that were put."""
     if not is_little(packed):
         return packed, 0
-    found = [None if key is None else mover.kept.find(key) for key in keys_of(mover.kept, files, packed)]
+    keys = keys_of(mover.kept, files, packed, time.time_ns())
+    found = [None if key is None else mover.kept.find(key) for key in keys]
     for row, chunk in enumerate(found):
         if chunk is not None:
             _put(mover, packed.part(row, row + 1), chunk, memory)
@@ -84,7 +88,7 @@ def decode(mover: Mover, streams: CodedStreams, memory: Any, limits: Limits) -> 
     """Puts what was selected of the chunks into their target. False: it was stopped, or took too long."""
     packed = streams.packed
     if is_little(packed):
-        keys = keys_of(mover.kept, streams.files, packed)
+        keys = keys_of(mover.kept, streams.files, packed, streams.began_ns)
         if any(key is not None for key in keys):
             return _decode_and_keep(mover, streams, memory, (limits, keys))
     if mover.emulated:

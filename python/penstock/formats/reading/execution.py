@@ -87,6 +87,7 @@ class Execution:
         self._in_files = in_files.Written()
         self._spent = Spent()
         self._deadline = float("inf")  # of time.monotonic
+        self._began_ns = time.time_ns()
 
     @property
     def bytes_done(self) -> int:
@@ -390,7 +391,7 @@ class Execution:
         assert slot.scratch is not None
         for packed, at in slot.batch.unpacks:
             memory, timeout_s = self._job.targets[packed.target].memory, self._left_s()
-            streams = cores.CodedStreams(self._plan.files, packed, slot.scratch, at)
+            streams = cores.CodedStreams(self._plan.files, packed, slot.scratch, at, self._began_ns)
             if not cores.decode(self._mover, streams, memory, cores.Limits(self._stop, timeout_s)):
                 raise self._ended_early()
             self._counts.decoded_on_cores(packed.selected_bytes, cores.decoder_of(packed))

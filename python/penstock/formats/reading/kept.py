@@ -11,7 +11,6 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 
@@ -71,9 +70,10 @@ def is_little(packed: Packed) -> bool:
     return 0 < whole <= CALL_BYTES and packed.selected_bytes < whole
 
 
-def keys_of(kept: KeptChunks, files: Sequence[str], packed: Packed) -> list[Key | None]:
-    """What finds each chunk again; None: it is not kept."""
-    stamps = {number: _settled(file_stamp(files[number])) for number in set(packed.file.tolist())}
+def keys_of(kept: KeptChunks, files: Sequence[str], packed: Packed, began_ns: int) -> list[Key | None]:
+    """What finds each chunk again; None: it is not kept. `began_ns`: since 1970, before the first byte was read. A file
+    that changed since then is as it is now, and its chunks may be as they were."""
+    stamps = {number: _settled(file_stamp(files[number]), began_ns) for number in set(packed.file.tolist())}
     rows = zip(
         packed.file.tolist(), packed.offset.tolist(), packed.sizes.tolist(), packed.skipped.tolist(), strict=True
     )
@@ -99,8 +99,8 @@ def settles_ns(stamp: tuple[int, ...], chunk_bytes: int) -> int:
     return max(stamp[3:]) + _SETTLED_NS if chunk_bytes <= CALL_BYTES else _NEVER_NS
 
 
-def _settled(stamp: tuple[int, ...] | None) -> Hashable | None:
-    return None if stamp is None or time.time_ns() < max(stamp[3:]) + _SETTLED_NS else stamp
+def _settled(stamp: tuple[int, ...] | None, began_ns: int) -> Hashable | None:
+    return None if stamp is None or began_ns < max(stamp[3:]) + _SETTLED_NS else stamp
 
 
 def file_bytes(name: str) -> int:
