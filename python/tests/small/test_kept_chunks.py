@@ -3,6 +3,8 @@ look for a chunk's place does in the middle of a read, which holds no lock of Py
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +19,32 @@ from penstock.formats.reading import cores, kept, small
 h5py = pytest.importorskip("h5py")
 
 WHOLE = np.arange(400 * 64, dtype="f8").reshape(400, 64)
-Asked = Callable[[int], Any]
+
+PROGRAM = """
+import sys, threading, time
+import penstock
+from penstock.formats.reading import small
+
+def decoding(*given):
+    how = usual(*given)
+
+    def where(number):
+        asked.set()
+        time.sleep(0.3)
+        return how.coded["where"](number)
+
+    return how._replace(coded={**how.coded, "where": where})
+
+class Last:
+    def __del__(self, sleep=time.sleep):
+        sleep(1)  # the interpreter is ending, and lets other threads try to go on
+
+usual, small._decoding = small._decoding, decoding
+asked, sys.keeps = threading.Event(), Last()
+file = penstock.open(sys.argv[1], device="host")
+threading.Thread(target=lambda: file["x"][3], daemon=True).start()
+asked.wait()
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -133,3 +160,9 @@ def test_a_look_for_a_place_may_read_the_same_rows(path: Path, asks: Callable[..
         asks(read)
         assert np.array_equal(np.asarray(file["x"][5:395]), WHOLE[5:395])
     assert np.array_equal(np.stack(found), np.stack([WHOLE[[8, 390]], WHOLE[[7, 390]]]))
+
+
+def test_the_process_ends_well_while_a_chunk_is_looked_for(path: Path) -> None:
+    program = [sys.executable, "-c", PROGRAM, str(path)]
+    ended = subprocess.run(program, capture_output=True, text=True, timeout=100, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")

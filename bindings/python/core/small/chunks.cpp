@@ -78,7 +78,7 @@ data::EncodedPlace ChunkReads::place_of(std::uint64_t number) {
     data::EncodedPlace place = source_.places.at(number);
     if (place.is_known) return place;
     const GilHeld held;
-    const nb::object told = source_.where(number);
+    const nb::object told = in_python([&] { return source_.where(number); });  // the interpreter may end in it
     place.is_known = true;
     if (!told.is_none()) {
         const auto [offset, bytes, skipped] = nb::cast<std::tuple<std::int64_t, std::int64_t, std::int64_t>>(told);
