@@ -67,7 +67,7 @@ def asks(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Has each look for a chunk's place end with a call."""
 
     def set_call(call: Callable[[], object], **others: Any) -> None:
-        usual = small._decoding
+        usual: Any = small._decoding
 
         def decoding(*given: Any) -> Any:
             how = usual(*given)
