@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import penstock
+from penstock import _core
 from penstock.formats.reading import cores, kept, small
 
 h5py = pytest.importorskip("h5py")
@@ -160,6 +161,18 @@ def test_a_look_for_a_place_may_read_the_same_rows(path: Path, asks: Callable[..
         asks(read)
         assert np.array_equal(np.asarray(file["x"][5:395]), WHOLE[5:395])
     assert np.array_equal(np.stack(found), np.stack([WHOLE[[8, 390]], WHOLE[[7, 390]]]))
+
+
+def test_what_is_no_key_and_no_chunk_is_refused() -> None:
+    chunks = _core.KeptChunks(100, 2)
+    chunk = np.zeros(4, "u1")
+    for key in [(), (1,), (1, 2, 3), (1, 2, 3, 4, 5), (-1, 2, 3, 4), (1, 2, 3, "4")]:
+        with pytest.raises(TypeError):
+            chunks.keep(key, chunk)  # type: ignore[arg-type]
+        with pytest.raises(TypeError):
+            chunks.find(key)  # type: ignore[arg-type]
+    with pytest.raises(BufferError):
+        memoryview(_core.DecodedChunk.__new__(_core.DecodedChunk))
 
 
 def test_the_process_ends_well_while_a_chunk_is_looked_for(path: Path) -> None:

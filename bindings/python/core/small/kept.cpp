@@ -2,8 +2,10 @@
 #include "python/core/small/kept.hpp"
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/tuple.h>
 
 #include <cstring>
+#include <tuple>
 #include <utility>
 
 namespace penstock::python {
@@ -12,6 +14,11 @@ namespace {
 using Given = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 int export_chunk(PyObject* self, Py_buffer* view, int flags) {
+    if (!nb::inst_ready(self)) {  // made by __new__() alone
+        view->obj = nullptr;
+        PyErr_SetString(PyExc_BufferError, "there is no chunk");
+        return -1;
+    }
     const auto* chunk = nb::inst_ptr<data::DecodedChunk>(self);
     constexpr int kReadOnly = 1;
     void* const bytes = const_cast<std::byte*>(chunk->data.get());
@@ -20,19 +27,21 @@ int export_chunk(PyObject* self, Py_buffer* view, int flags) {
 
 PyType_Slot kChunkSlots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&export_chunk)}, {0, nullptr}};
 
-// `told`: kind, offset, bytes and mask of the filters that were skipped.
-data::ChunkKey key_of(const nb::tuple& told) {
-    return {nb::cast<std::uint64_t>(told[0]), nb::cast<std::uint64_t>(told[1]), nb::cast<std::uint64_t>(told[2]),
-            nb::cast<std::int64_t>(told[3])};
+// Kind, offset, bytes and mask of the filters that were skipped.
+using Key = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::int64_t>;
+
+data::ChunkKey key_of(const Key& told) {
+    const auto& [kind, offset, bytes, skipped] = told;
+    return {kind, offset, bytes, skipped};
 }
 
-nb::object find(const PythonKeptChunks& self, const nb::tuple& key) {
+nb::object find(const PythonKeptChunks& self, const Key& key) {
     data::DecodedChunk found = self.chunks->find(key_of(key));
     return found.data == nullptr ? nb::none() : nb::cast(std::move(found));
 }
 
 // A copy of it.
-void keep(const PythonKeptChunks& self, const nb::tuple& key, const Given& chunk) {
+void keep(const PythonKeptChunks& self, const Key& key, const Given& chunk) {
     auto memory = std::make_unique_for_overwrite<std::byte[]>(chunk.size());
     std::memcpy(memory.get(), chunk.data(), chunk.size());
     self.chunks->keep(key_of(key), {std::move(memory), chunk.size()});
