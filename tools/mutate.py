@@ -54,6 +54,7 @@ NO_TIME = "no time was left"
 _LIB = "penstock/lib"
 LIBRARY = f"{_LIB}/libpenstock.so.0"
 # Libraries that other programs load, by the target that builds each: where they lie in the packages.
+BESIDE = ("include", "share", "lib/cmake", "lib/pkgconfig")
 PLUGINS = {"penstock_preload": f"{_LIB}/libpenstock_preload.so", "penstock_vfd": f"{_LIB}/hdf5/libpenstock_vfd.so"}
 
 
@@ -132,7 +133,6 @@ class Copy:
             if not there.exists() or not filecmp.cmp(here, there, shallow=False):
                 there.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(here, there)
-        self._link(self.python / "suites", folder / "bench" / "suites")
         self._use_core(options.core)
 
     @staticmethod
@@ -150,7 +150,7 @@ class Copy:
             old.unlink()
         (self.python / "lib/hdf5").mkdir(exist_ok=True, parents=True)
         for origin in given:
-            for built in compiled(origin):
+            for built in compiled(origin) + beside(origin):
                 self._link(packages / built.relative_to(origin), built)
 
     def environment(self) -> dict[str, str]:
@@ -350,6 +350,11 @@ def compiled(packages: Path) -> list[Path]:
     folders = ("penstock", "penstock/flow", "penstock/hmatrix", "penstock/nbody", "penstock_bench")
     places = (*(f"{folder}/_*.so" for folder in folders), LIBRARY, *PLUGINS.values())
     return sorted(path for place in places for path in packages.glob(place))
+
+
+def beside(packages: Path) -> list[Path]:
+    """What an installation has beside the compiled files: headers, Fortran modules, and what build tools look for."""
+    return [path for name in BESIDE if (path := packages / "penstock" / name).exists()]
 
 
 def built_core(tree: Path) -> Path | None:

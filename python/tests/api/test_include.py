@@ -167,6 +167,18 @@ def test_a_fortran_program_is_built_by_what_config_prints(tmp_path: Path) -> Non
     assert "snapshot.bin holds 1048576 cells, read back as they were" in text
 
 
+def test_each_fortran_module_is_named_once_and_before_those_that_use_it() -> None:
+    names = [Path(one).stem for one in asked("--mpi-fortran")]
+    assert sorted(names) == sorted(one.stem for one in Path(ps.get_fortran_source()).parent.glob("*.f90"))
+    for number, one in enumerate(asked("--mpi-fortran")):
+        used = {
+            name
+            for name in names
+            if f"use {name}," in Path(one).read_text() or f"use {name}\n" in Path(one).read_text()
+        }
+        assert used <= set(names[:number]), one
+
+
 def test_a_fortran_program_of_mpi_is_built_by_what_config_prints(tmp_path: Path) -> None:
     if not works("mpifort"):
         pytest.skip("no MPI with a Fortran compiler")
