@@ -54,7 +54,7 @@ NO_TIME = "no time was left"
 _LIB = "penstock/lib"
 LIBRARY = f"{_LIB}/libpenstock.so.0"
 # Libraries that other programs load, by the target that builds each: where they lie in the packages.
-BESIDE = ("include", "share", "lib/cmake", "lib/pkgconfig")
+BESIDE = tuple(f"penstock/{name}" for name in ("include", "share", "lib/cmake", "lib/pkgconfig"))
 PLUGINS = {"penstock_preload": f"{_LIB}/libpenstock_preload.so", "penstock_vfd": f"{_LIB}/hdf5/libpenstock_vfd.so"}
 
 
@@ -150,7 +150,7 @@ class Copy:
             old.unlink()
         (self.python / "lib/hdf5").mkdir(exist_ok=True, parents=True)
         for origin in given:
-            for built in compiled(origin) + beside(origin):
+            for built in compiled(origin):
                 self._link(packages / built.relative_to(origin), built)
 
     def environment(self) -> dict[str, str]:
@@ -346,15 +346,10 @@ def wrong_texts(mutations: list[Mutation], tree: Path) -> int:
 
 
 def compiled(packages: Path) -> list[Path]:
-    """The compiled files of the packages in a folder."""
+    """The compiled files of the packages in a folder, and the headers and modules that an installation has beside them."""
     folders = ("penstock", "penstock/flow", "penstock/hmatrix", "penstock/nbody", "penstock_bench")
-    places = (*(f"{folder}/_*.so" for folder in folders), LIBRARY, *PLUGINS.values())
+    places = (*(f"{folder}/_*.so" for folder in folders), LIBRARY, *PLUGINS.values(), *BESIDE)
     return sorted(path for place in places for path in packages.glob(place))
-
-
-def beside(packages: Path) -> list[Path]:
-    """What an installation has beside the compiled files: headers, Fortran modules, and what build tools look for."""
-    return [path for name in BESIDE if (path := packages / "penstock" / name).exists()]
 
 
 def built_core(tree: Path) -> Path | None:
