@@ -346,7 +346,7 @@ def wrong_texts(mutations: list[Mutation], tree: Path) -> int:
 
 
 def compiled(packages: Path) -> list[Path]:
-    """The compiled files of the packages in a folder, and the headers and modules that an installation has beside them."""
+    """The compiled files of the packages in a folder, and what an installation has beside them."""
     folders = ("penstock", "penstock/flow", "penstock/hmatrix", "penstock/nbody", "penstock_bench")
     places = (*(f"{folder}/_*.so" for folder in folders), LIBRARY, *PLUGINS.values(), *BESIDE)
     return sorted(path for place in places for path in packages.glob(place))
