@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <limits>
 
 namespace penstock::data {
 namespace {
@@ -52,7 +51,7 @@ class Repeats {
     }
 
   private:
-    static constexpr std::size_t kStep = 8, kBetween = 128, kGroupsOf = 32;
+    static constexpr std::size_t kStep = 8, kBetween = 256, kGroupsOf = 32;
     static constexpr std::uint32_t kSlotBits = 13;
 
     static std::uint32_t word(std::span<const std::byte> plain, std::size_t at) {
@@ -62,14 +61,16 @@ class Repeats {
     }
     std::uint32_t& slot(std::uint32_t word) { return slots_[word * 0x9e3779b1U >> (32 - kSlotBits)]; }
     void note(std::span<const std::byte> plain, std::size_t at) {
-        slot(word(plain, at)) = static_cast<std::uint32_t>(at) + 1;
+        const std::uint32_t noted = word(plain, at);
+        slot(noted) = noted;
     }
     bool knows(std::span<const std::byte> plain, std::size_t at) {
-        const std::uint32_t wanted = word(plain, at), before = slot(wanted);
-        return before != 0 && at - (before - 1) <= kNoiseBlock && word(plain, before - 1) == wanted;
+        const std::uint32_t wanted = word(plain, at);
+        return slot(wanted) == wanted;
     }
 
-    std::array<std::uint32_t, std::size_t{1} << kSlotBits> slots_{};  // places of bytes, from 1 on; 0: none
+    // The last words of their slots: two blocks of them. Zero, of which all slots begin, is frequent in no noise.
+    std::array<std::uint32_t, std::size_t{1} << kSlotBits> slots_{};
 };
 
 }  // namespace
@@ -87,7 +88,6 @@ std::size_t runs_prefix(std::span<const std::byte> plain) {
 
 std::size_t stored_prefix(std::span<const std::byte> plain,
                           const std::function<std::size_t(std::span<const std::byte>)>& shrunk) {
-    if (plain.size() > std::numeric_limits<std::uint32_t>::max()) return 0;
     Repeats repeats;
     std::size_t at = 0;
     for (std::size_t number = 0; at + 2 * kNoiseBlock < plain.size(); ++number, at += kNoiseBlock) {
