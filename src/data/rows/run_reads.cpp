@@ -24,6 +24,7 @@ constexpr std::uint64_t kAloneMost = kMostHere + kMostHere / kSmallReadBytes * k
 constexpr std::uint64_t kPart = 1536 * kKiB;        // that one thread reads before it takes the next part
 constexpr std::uint64_t kWorkOfThread = 2 * kMiB;   // 0.3 ms of reading; a thread takes 0.1 ms to begin
 constexpr std::size_t kLastParts = 8;               // are cut in quarters: threads end within a shorter time
+constexpr std::size_t kManyParts = 4 * kLastParts;  // of fewer none is cut: each is a call, and a copy to a GPU
 
 struct Copy {
     std::uint64_t from = 0, to = 0, bytes = 0;  // from scratch to a place in memory
@@ -162,10 +163,11 @@ std::vector<std::span<const FileRun>> parts_of(std::span<const FileRun> runs) {
 // Where parts of `each` places begin, and the end.
 std::vector<std::size_t> starts_of(std::size_t places, std::size_t each) {
     const std::size_t quarter = std::max<std::size_t>(1, each / 4);
+    const std::size_t cut = places / each >= kManyParts ? kLastParts * each : 0;  // places that short parts have
     std::vector<std::size_t> starts{0};
     while (starts.back() != places) {
         const std::size_t left = places - starts.back();
-        starts.push_back(starts.back() + std::min(left, left > kLastParts * each ? each : quarter));
+        starts.push_back(starts.back() + std::min(left, left > cut ? each : quarter));
     }
     return starts;
 }
